@@ -14,7 +14,7 @@ exclude_patterns = ["site"]
 suppress_warnings = ["ref.python"]  # names of attributes that several classes have
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"navbar_center": [], "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
-html_show_sourcelink = html_copy_source = False
+smartquotes = html_show_sourcelink = html_copy_source = html_show_search_summary = False
 html_sidebars = {"**": ["globaltoc.html"]}
 myst_heading_anchors = 4
 man_pages = [("reference/commands", "ensio", "statistical I/O ensembles of parallel programs", author, 1)]

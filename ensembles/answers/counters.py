@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ensembles.faces.answer import MOST_LISTED, MOST_ROWS
 from ensembles.model.statement import Facts, Interval, LowerBound, Part, Statement, Table, UpperBound
 from ensembles.model.units import share_text, size_text
 from ensembles.structure.counters import MORE_THAN_ALL, main_interface
 
-_MOST_ROWS = 8
-_MOST_TARGETS = 5
 _COUNTS = (
     "OPENS",
     "INDEP_OPENS",
@@ -75,10 +74,10 @@ def counter_parts(counters: Mapping[str, Any]) -> Iterator[Part]:
     yield interface_table(modules)
     for name, module in modules.items():
         yield Facts(list(_module(module, tasks)), _files_of(name, module), 13, 2)
-    yield from file_parts(counters, _MOST_ROWS)
+    yield from file_parts(counters, MOST_ROWS)
     if tasks > 1:
-        yield from rank_parts(counters, _MOST_ROWS)
-    yield from target_parts(counters, _MOST_TARGETS)
+        yield from rank_parts(counters, MOST_ROWS)
+    yield from target_parts(counters, MOST_LISTED)
     yield tuple(
         Statement("counters.heat_map", {**found, "of": name, "busy": found["busy_share"] or 0.0})
         for name, found in counters["heatmaps"].items()

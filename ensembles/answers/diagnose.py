@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
 from ensembles.diagnosis.finding import WORTH_A_LINE, Diagnosis, Finding
+from ensembles.diagnosis.limits import FAR, MARGIN
 from ensembles.diagnosis.principles import (
     FEWER_CALLS,
     LATE_TASK,
@@ -20,28 +21,15 @@ from ensembles.diagnosis.principles import (
     WAITING,
     cause_of,
 )
-from ensembles.faces.answer import Answer, PlainAnswer, shown_as
+from ensembles.faces.answer import MOST_LISTED, MOST_ROWS, Answer, PlainAnswer, shown_as
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 
-if TYPE_CHECKING:
-    pass
+_LINES = {RATE: "Bytes at this machine's rate", UNDECIDED: "Undecided"}
+"""Lines of the account, by the principles of their entries; those of other ones in I/O are explained."""
 
-_MOST_SHORT = 5
-"""Findings that one screen shows."""
-
-_LEAST_PART = 0.1
-"""Part of the upper end of a gain below which its lower end says nothing, and the best estimate leads."""
-
-_WIDE = 3.0
-"""Ratio of the ends of a gain from which its best estimate is said."""
-
-_LEAST_LOOP = 0.05
-"""Part of the upper end of a gain from which the loop around the calls is stated."""
-
-_MOST_DRAWN = 8
 _COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
 _MARKS = {True: "yes", False: "no ", None: "?  "}
 
@@ -72,14 +60,14 @@ class DiagnosisAnswer(Diagnosis, Answer):
         """One screen: the account, the strongest findings, and what was checked."""
         large = [each for each in self.findings if not self.is_small(each)]
         small = [each.id for each in self.findings if self.is_small(each)]
-        shown: list[Part] = [finding_facts(each, self.cause_of(each)) for each in large[:_MOST_SHORT]]
+        shown: list[Part] = [finding_facts(each, self.cause_of(each)) for each in large[:MOST_LISTED]]
         said = [*self.below]
         if small:
             said.append(Statement("diagnose.small", {"causes": small}))
         said += self.of_examined
         more: list[Part] = []
-        if len(large) > _MOST_SHORT:
-            more = [(Statement("diagnose.more", {"count": len(large) - _MOST_SHORT}),)]
+        if len(large) > MOST_LISTED:
+            more = [(Statement("diagnose.more", {"count": len(large) - MOST_LISTED}),)]
         return self.above, *(shown or [self.nothing]), *more, tuple(said)
 
     def in_full(self) -> PlainAnswer:
@@ -97,7 +85,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
         for entry in self.not_examined:
             reasons.setdefault(entry.reason, []).append(entry.id)
         parts: list[Part] = [self.above, *(shown or [self.nothing])]
-        parts += [(Statement("diagnose.clean", {"causes": clean}),)] * bool(clean)
+        parts += [(Statement("diagnose.clean", {"causes": clean, "is_part": self.is_part}),)] * bool(clean)
         parts.append(tuple(said for said in self.below if said not in self.of_undecided))
         parts += [
             (Statement("diagnose.not_examined", {"causes": causes, "reason": reason}),)
@@ -119,6 +107,9 @@ class DiagnosisAnswer(Diagnosis, Answer):
     def below(self) -> Paragraph:
         """What was lost, is not decided or not explained, and which functions take most of the time."""
         said = [Statement("diagnose.lost", {"lost": self.lost_data})] if self.lost_data else []
+        if self.not_ended:
+            processes = count_text(self.not_ended, "process")
+            said.append(Statement("diagnose.not_ended", {"processes": processes}))
         return (*said, *self.of_undecided, *self.of_waiting, *self._of_calls())
 
     @property
@@ -168,18 +159,21 @@ class DiagnosisAnswer(Diagnosis, Answer):
             if each.id == RECORDER and 2 * each.time_s > run_s:
                 values = {"share": each.time_s / run_s, "call": each.call}
                 yield Statement("diagnose.recorder", values, each.time_s)
-        notable = [each for each in account.entries if each.time_s >= self.SMALL_SHARE * run_s]
+        lines: dict[str, list[Entry]] = {}
+        for each in account.entries:
+            what = _LINES.get(each.principle, "Explained") if each.is_in_io else "Of the run"
+            lines.setdefault(what, []).append(each)
         parts: list[Statement] = []
-        for what, time_s, names in (
-            ("Explained", account.explained_s, {each.principle for each in notable} - {RATE, UNDECIDED}),
-            ("Bytes at this machine's rate", account.of(RATE), ()),
-            ("Undecided", account.of(UNDECIDED), (UNDECIDED,)),
-        ):
-            if time_s >= self.SMALL_SHARE * run_s:
-                inside = [_entry(each, io_s) for each in notable if each.is_in_io and each.principle in names]
-                values = {"what": what, "share": time_s / io_s, "is_first": not parts, "entries": inside}
+        for what in ("Explained", *_LINES.values()):
+            if mine := lines.get(what):
+                values = {"what": what, "share": sum(each.time_s for each in mine) / io_s}
+                is_named = (
+                    what != _LINES[RATE] and max(each.time_s for each in mine) >= self.SMALL_SHARE * run_s
+                )
+                inside = self._listed(mine, io_s, run_s) if is_named else ()
+                values |= {"is_first": not parts, "entries": [*inside]}
                 parts.append(Statement("diagnose.part", values))
-        outside = [_entry(each, run_s) for each in notable if not each.is_in_io]
+        outside = [*self._listed(lines.get("Of the run", []), run_s, run_s)]
         parts += [Statement("diagnose.outside", {"entries": outside})] * bool(outside)
         of_some = not account.is_of_run and account.tasks > 1
         low, high = account.io_low_s / run_s, io_s / run_s
@@ -191,6 +185,15 @@ class DiagnosisAnswer(Diagnosis, Answer):
             "parts": parts,
         }
         yield Statement("diagnose.account", values)
+
+    def _listed(self, entries: Sequence[Entry], whole_s: float, run_s: float) -> Iterator[Statement]:
+        """Name each notable entry, and add up the others."""
+        small = [each for each in entries if each.time_s < self.SMALL_SHARE * run_s]
+        yield from (_entry(each, whole_s) for each in entries if each not in small)
+        if small:
+            rest_s = sum(each.time_s for each in small)
+            words = small[0].words if len(small) == 1 else f"{len(small)} others"
+            yield Statement("diagnose.entry", {"share": rest_s / whole_s, "words": words, "call": ""}, rest_s)
 
     def _of_calls(self) -> Iterator[Statement]:
         """Say which functions take most of the time in I/O calls."""
@@ -204,13 +207,17 @@ class DiagnosisAnswer(Diagnosis, Answer):
             yield Statement("diagnose.calls", values)
 
     @property
+    def is_part(self) -> bool:
+        """Whether the record lacks I/O of the run, which may have other causes."""
+        return bool(self.lacks) or (self.account is not None and self.account.io_low_s < self.account.io_s)
+
+    @property
     def nothing(self) -> Paragraph:
         """That there is no finding that matters, of what."""
         if not self.examined:
             reasons = {entry.reason for entry in self.not_examined}
             return (Statement("diagnose.unread", {"why": reasons.pop() if len(reasons) == 1 else None}),)
-        account = self.account
-        is_part = bool(self.lacks) or (account is not None and account.io_low_s < account.io_s)
+        account, is_part = self.account, self.is_part
         waits = account is not None and any(
             each.principle == WAITING and each.time_s >= self.SMALL_SHARE * account.run_s
             for each in account.entries
@@ -254,7 +261,7 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     >>> from ensembles.answers.diagnose import gain_of
     >>> from ensembles.diagnosis.finding import Finding, Where
     >>> from ensembles.faces.words import sentence
-    >>> finding = Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "", loop_s=0.015)
+    >>> finding = Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "")
     >>> sentence(gain_of(finding, is_whole=False))
     'Up to 20.0 ms shorter'
     >>> wide = Finding("small-requests", "note", 0.9, Where(), {}, (), "", (0.077, 2.9), "", share_s=0.692)
@@ -265,15 +272,13 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
         return Statement("diagnose.gain_unknown")
     low_s, high_s = finding.gain_s
     likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
-    is_open = low_s < _LEAST_PART * high_s
-    has_loop = is_whole and finding.loop_s > 0 and finding.loop_s >= _LEAST_LOOP * high_s
+    is_open = low_s < MARGIN * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
-        "loop": Statement("diagnose.loop", {"loop_s": finding.loop_s}) if has_loop else None,
-        "likely_s": likely_s if is_open or high_s >= _WIDE * low_s else None,
+        "likely_s": likely_s if is_open or high_s >= FAR * low_s else None,
     }
-    if is_open and likely_s is not None and likely_s < _LEAST_PART * high_s:
+    if is_open and likely_s is not None and likely_s < MARGIN * high_s:
         return Statement("diagnose.gain_likely", values, likely_s)
     if is_open:
         return Statement("diagnose.gain_open", values, likely_s or 0.0)
@@ -300,7 +305,7 @@ def _time_of_call(each: CallTime) -> Statement:
 
 def _gains_svg(findings: Sequence[Finding]) -> str:
     """Draw the gains of findings; empty if none is known."""
-    known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:_MOST_DRAWN]
+    known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:MOST_ROWS]
     top_s = max((gain_s[1] for _, gain_s in known), default=0.0)
     if top_s <= 0:
         return ""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ensembles.answers.counters import counter_facts, counter_parts
-from ensembles.faces.answer import PlainAnswer
+from ensembles.faces.answer import SMALL_PART, PlainAnswer
 from ensembles.model.errors import EnsioError
 from ensembles.model.run_info import WHY_DROPPED, crowded_text
 from ensembles.model.sanitize_text import sanitize_text
@@ -30,8 +30,6 @@ Information = Mapping[str, Any]
 
 _LINE = 69
 _MOST_REGIONS = 30
-_LEAST_INSIDE = 0.01
-"""Share of the bytes read from which on those read inside writes are named."""
 _MOST_INSIDE = 3
 _CALLS = {"count": "count", "bytes": "bytes", "time": "s", "share": "share to 0.1 %"}
 _CALLS |= {"of thread time": "share to 0.1 %", "mean": "s", "longest": "s"}
@@ -181,7 +179,7 @@ def _about_transfers(information: Information, by_time: bool) -> Iterator[Statem
     if not by_time and information["transfers"]["write"]["slowest_task_s"] is not None:
         yield Statement("info.time_of_writes")
     inside = bytes_read_in_writes(information["layer_traffic"] or [])
-    least = max(_LEAST_INSIDE * information["transfers"]["read"]["bytes"], 1)
+    least = max(SMALL_PART * information["transfers"]["read"]["bytes"], 1)
     if inside >= least:
         yield Statement("info.read_in_writes", {"bytes": inside})
     asked_for_none = information.get("read_inside") or {}

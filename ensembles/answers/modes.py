@@ -9,7 +9,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ensembles.faces.answer import Answer, PlainAnswer
+from ensembles.diagnosis.limits import LITTLE
+from ensembles.faces.answer import MOST_LISTED, NOTABLE_PART, Answer, PlainAnswer
 from ensembles.model.statement import Bars, Interval, Part, Statement, Table
 from ensembles.model.units import NS_PER_S, share_text
 from ensembles.passes.summary import ignoring_run
@@ -21,11 +22,7 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
 
-_MOST_SITES = 5
-_LEAST_SHARE = 0.05
 _MIB = float(1 << 20)
-_FEW = 0.1
-"""Least share of a further mode from which on the calls are too few to count modes: 60 calls or fewer."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class ModesAnswer(Modes, Answer):
             is_one = self.p_one_mode == 1.0
             yield Statement("modes.one_of_all_phases" if is_one else "modes.several", {"bound": bound})
         else:
-            values = {"least": self.least_share, "is_few": self.least_share >= _FEW}
+            values = {"least": self.least_share, "is_few": self.least_share >= NOTABLE_PART}
             yield Statement("modes.one", values | {"is_known": not values["is_few"]})
         if self.resolution_s:
             yield Statement("modes.resolution", {"step_s": self.resolution_s, "unit": self.unit})
@@ -114,7 +111,7 @@ def answer_modes(
     sites = _sites_of_modes(run, selection, modes)
     for number, (mode, shares) in enumerate(zip(values["modes"], sites, strict=False), 1):
         mode["sites"] = [{"label": label, "share": share} for label, share in shares]
-        named = [f"{share_text(share)} from {label}" for label, share in shares if share >= _LEAST_SHARE]
+        named = [f"{share_text(share)} from {label}" for label, share in shares if share >= LITTLE]
         where = "; ".join(named) or "from many places"
         said.append(Statement("modes.sites", {"number": number, "t_s": mode["t_s"], "shares": where}))
     return PlainAnswer("modes", (*parts, tuple(said)), values)
@@ -135,5 +132,5 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
         for site, count in counts.items():
             by_label[run.info.label_of_site(site)] += count
         total = max(by_label.total(), 1)
-        shares.append([(label, count / total) for label, count in by_label.most_common(_MOST_SITES)])
+        shares.append([(label, count / total) for label, count in by_label.most_common(MOST_LISTED)])
     return shares if any(shares) else []

@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.ensemble.main_group import call_groups, main_group
-from ensembles.faces.answer import PlainAnswer
+from ensembles.faces.answer import NOTABLE_PART, PlainAnswer
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
@@ -189,9 +189,6 @@ class SizesOfOrdinals(OrdinalSummary):
         return float(self._calls[self._low < self._high].sum() / max(int(self._calls.sum()), 1))
 
 
-_MIXED = 0.1
-"""Share of the calls from which on call indices have calls of several sizes, which are then separated."""
-
 _ONE_SIZE_EACH = (
     "sizes are not separated: the calls of one call index have one size, within a factor of two, but those "
     "of different ones differ"
@@ -316,7 +313,7 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
     sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested))
     if sizes is not None:
         of_sizes = partial(SizesOfOrdinals, op, chosen, selection, *counted)
-        if run.summarize(of_sizes, {*columns, "requested"}, of_ranks).mixed_share > _MIXED:
+        if run.summarize(of_sizes, {*columns, "requested"}, of_ranks).mixed_share > NOTABLE_PART:
             chosen, selection = replace(chosen, sizes=sizes), replace(selection, sizes=sizes)
             columns |= {*chosen.columns}
             notes += left_out
@@ -372,10 +369,7 @@ def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
 
 
 def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] | None, list[str]]:
-    """Return the layer whose outermost calls of an operation moved most bytes, and a note on the others.
-
-    Calls of several libraries do not form a sequence: one writes data, another a log.
-    """
+    """Return the layer whose outermost calls of an operation moved most bytes, and a note on the others."""
 
     if chosen.layers is not None or chosen.calls is not None:
         return chosen.layers, []
@@ -451,7 +445,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     of_op = np.array([call.op == op for call in summary.calls], bool)
     taken = (wanted & of_op)[summary.cells["call"]]
     sizes, left_out = _main_size(run, replace(selection, ops=(op,), layers=layers))
-    if sizes is not None and _mixed_share_of_cells(summary.cells, taken) <= _MIXED:
+    if sizes is not None and _mixed_share_of_cells(summary.cells, taken) <= NOTABLE_PART:
         sizes, left_out = None, [_ONE_SIZE_EACH]
     for low, high in sizes or ():
         taken &= (summary.cells["min_requested"] <= high) & (summary.cells["max_requested"] >= low)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.faces.answer import Answer
+from ensembles.diagnosis.limits import LITTLE
+from ensembles.faces.answer import MOST_ROWS, SMALL_PART, Answer
 from ensembles.faces.words import sentence
 from ensembles.model.fields import plain
 from ensembles.model.sanitize_text import sanitize_text
@@ -39,15 +40,12 @@ from ensembles.summaries.collective_steps import CollectiveEntries, CollectiveSt
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-_MOST_NAMED = 8
 _LAST, _NO_DATA = "last: rank, call", "no data"
 _SHORT_NAME, _LONGEST_NAME = 16, 24
 _FEWEST_FOLDED = 2
-_FEWEST_LEFT_OUT, _LEAST_SHARE = 4, 0.05
-"""Fewest single phases without data that have no row, and their largest share of time and of idle time."""
+_FEWEST_LEFT_OUT = 4
+"""Fewest single phases without data that have no row, where they take little of the time and of idle time."""
 
-_RIGHT_AFTER = 0.01
-"""Share of the waiting below which the time from a call to the late entry is not stated."""
 
 _STEP_UNITS = {"collective call": "", "calls": "count", "tasks": "count", "time": "s"}
 _STEP_UNITS |= dict.fromkeys(("communication", "storage", "entry", "others"), "share to 0.1 %")
@@ -300,7 +298,7 @@ def _rows(answer: PhasesAnswer) -> tuple[list[list[PhaseTotals]], list[PhaseTota
     alone = [each[0] for each in rows.values() if len(each) == 1 and not _moved(each[0]) and not each[0].name]
     is_little = all(
         sum(getattr(entry, name) for entry in alone)
-        <= _LEAST_SHARE * sum(getattr(entry, name) for entry in answer.phases)
+        <= LITTLE * sum(getattr(entry, name) for entry in answer.phases)
         for name in ("time_s", "lost_s")
     )
     is_whole = len(answer.phases) == answer.found.count and any(map(_moved, answer.phases))
@@ -450,7 +448,7 @@ def _waiting(answer: PhasesAnswer) -> Iterator[Statement]:
     if last is not None:
         later_s = most.start_s - last.start_s - last.duration_s
         values |= {"before": last.call, "duration_s": last.duration_s, "file": last.file}
-        values["after_s"] = "right" if later_s < _RIGHT_AFTER * most.time_s else later_s
+        values["after_s"] = "right" if later_s < SMALL_PART * most.time_s else later_s
     where = {"phase": most.phase, "rank": most.last_task}
     yield Statement("phases.most_waiting", values, most.time_s, where)
 
@@ -467,10 +465,10 @@ def _others(answer: PhasesAnswer) -> Iterator[Statement]:
     if late is not None:
         yield Statement("phases.late_entry", {"how": str(late)}, late.late_s, {"rank": late.rank})
     if answer.without_calls and names:
-        named = [sanitize_text(names[number - 1]) for number in answer.without_calls[:_MOST_NAMED]]
+        named = [sanitize_text(names[number - 1]) for number in answer.without_calls[:MOST_ROWS]]
         count = len(answer.without_calls)
         values = {"count": count, "names": ", ".join(dict.fromkeys(named))}
-        yield Statement("phases.without_calls", values | {"more": max(count - _MOST_NAMED, 0) or None})
+        yield Statement("phases.without_calls", values | {"more": max(count - MOST_ROWS, 0) or None})
     if without_io is not None and without_io["steps"]:
         has_messages = answer.has_messages or bool(answer.found.message_steps)
         yield Statement(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensembles.faces.answer import PlainAnswer
+from ensembles.faces.answer import SMALL_PART, PlainAnswer
 from ensembles.model.calls import STORAGE
 from ensembles.model.statement import Statement, Table
 from ensembles.model.units import count_text
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Filters, Selection
     from ensembles.run.tables import Order, Totals
-
-_SHARE = 0.01
-"""Share of the waiting from which on that for messages is stated, which are in no row."""
 
 
 def answer_files(run: Run, selection: Selection, by: Order, filters: Filters) -> PlainAnswer:
@@ -58,7 +55,7 @@ def answer_ranks(run: Run, selection: Selection, by: Order, filters: Filters) ->
     if more_s < 1e-9 * of_rows_s:
         more_s = 0.0  # rounding
     said = [Statement("ranks.waiting")] if of_rows_s else []
-    if more_s > _SHARE * of_rows_s:
+    if more_s > SMALL_PART * of_rows_s:
         said.append(Statement("ranks.messages", {"time_s": more_s}))
     more = {"wait_of_messages_s": None if filters else more_s}
     return _answer(run, ranks, by, rank_table(ranks), len(ranks), more, said)

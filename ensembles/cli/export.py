@@ -258,7 +258,7 @@ def _counters_of(run: Run) -> list[Counter]:
     for name, what, unit, scale in (
         ("some_us", "I/O pressure, sum of nodes", "ms/s", 1e-3),
         ("read_bytes", "fetched from storage", "bytes/s", 1.0),
-        ("write_bytes", "made dirty", "bytes/s", 1.0),
+        ("write_bytes", "sent to storage", "bytes/s", 1.0),
     ):
         rates = sum_rates(table, name)
         values = scale * np.append(rates.per_s, [0.0] * (len(rates.edges_ns) > 0))

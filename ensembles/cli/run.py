@@ -11,6 +11,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -52,6 +53,7 @@ _LIBRARIES = {
 }
 """Libraries of layers, and a function of each."""
 _SANITIZER = re.compile(rb"lib(a|hwa|l|t|ub)san\.so|libclang_rt\.")
+_PRELOAD_OF_USER = b"ENSIO_PRELOAD_OF_USER"
 _LONG_SPOOL_BYTES = 4 << 20
 _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
 
@@ -91,6 +93,10 @@ def execute(args: argparse.Namespace) -> int:
     if args.layers is not None:
         check_layers(args.layers)
     library = find_preload_library()
+    if _SANITIZER.search(others := os.environb.get(b"LD_PRELOAD", b"")):  # would report leaks of Python
+        environment = inherited_environment() | {_PRELOAD_OF_USER: others}
+        del environment[b"LD_PRELOAD"]
+        os.execve(sys.executable, sys.orig_argv, environment)
     if "/" not in command[0] and not shutil.which(command[0]):
         return cannot_start(command[0])
     noted = [text for word in started_programs(command) if (text := unrecorded(word) or hidden_in(word))]
@@ -312,7 +318,9 @@ def command_text(command: Sequence[str]) -> bytes:
 def inherited_environment() -> dict[bytes, bytes]:
     """Return the environment that the kernel has: that of Python may differ (LC_CTYPE)."""
     entries = Path("/proc/self/environ").read_bytes().split(b"\0")
-    return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+    found = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+    kept = found.pop(_PRELOAD_OF_USER, None)
+    return found if kept is None else found | {b"LD_PRELOAD": kept}
 
 
 _SANITIZERS = (

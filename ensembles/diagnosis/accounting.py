@@ -1,39 +1,29 @@
-"""Causes and symptoms: lost time is given to findings one after the other, the largest first.
-
-Findings of one habit of a program have one gain: one mend removes all of them.
-"""
+"""Causes and symptoms: lost time is given to findings one after the other, the largest first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import ROW
-from ensembles.diagnosis.finding import FROM_SHARE, LEAST_LOW, SEVERITIES, Check, Finding, rate_severity
-from ensembles.diagnosis.limits import MOST, NEARLY_ALL
+from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, rate_severity
+from ensembles.diagnosis.limits import LEAST_CALLS, MOST, NEARLY_ALL
 from ensembles.diagnosis.path_calls import REMOVING
 from ensembles.diagnosis.principles import OUTSIDE, cause_of
-from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.remedy import LIKELY_COUNTS, severity_of
 from ensembles.model.distinct import numbered_together
-from ensembles.model.units import seconds_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.case import Case
     from ensembles.diagnosis.finding import Finding
 
 
-_CERTAIN = 2 / 3
-"""Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
-
-
 _SLOW_UNITS = ("straggler-task", "straggler-node")
-
-_STEPS = 30  # of the bisection
 
 
 def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None, Mended]:
@@ -80,7 +70,7 @@ def _beside_main(finding: Finding, case: Case) -> Finding:
     hidden = case.run.info.beside_main[case.rows["rank"]]
     if float(finding.saved_ns[hidden].sum()) < NEARLY_ALL * float(finding.saved_ns.sum()):
         return finding
-    check = Check("main-thread-waits", None, "the main thread makes no call, and may compute meanwhile")
+    check = Check("main-thread-waits", "the main thread makes no call, and may compute meanwhile", None)
     checks = (*finding.checks, check)
     gain_s, severity = (0.0, finding.gain_s[1]), rate_severity(0.0)
     return replace(finding, gain_s=gain_s, severity=severity, checks=checks, saved_ns=None)
@@ -149,7 +139,7 @@ def _surely_saved(finding: Finding, case: Case) -> np.ndarray:
     """Take part of the way to the lower end off what a finding saves."""
     gain_s = case.gain_s(finding.saved_ns)
     low_s = gain_s if finding.gain_s is None else min(finding.gain_s[0], gain_s)
-    part = 1 - _CERTAIN * (1 - low_s / gain_s) if gain_s > 0 else 1.0
+    part = 1 - (1 - LIKELY_COUNTS) * (1 - low_s / gain_s) if gain_s > 0 else 1.0
     saved: np.ndarray = finding.saved_ns * part
     return saved
 
@@ -182,11 +172,10 @@ def _with_savings(finding: Finding, case: Case) -> Finding:
     rows &= np.isin(case.name, where.calls if where.calls is not None else case.name)
     rows &= np.isin(case.rows["phase"], where.phases if where.phases is not None else case.rows["phase"])
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
-    wanted, low, high = sum(finding.gain_s) / 2, 0.0, 1.0
-    for _ in range(_STEPS):
-        share = (low + high) / 2
-        low, high = (share, high) if case.gain_s(share * time_ns) < wanted else (low, share)
-    return replace(finding, saved_ns=high * time_ns)
+    share, wanted_s = 0.0, sum(finding.gain_s) / 2
+    for step in 2.0 ** -np.arange(1, 31):  # bisection
+        share += step * (case.gain_s((share + step) * time_ns) < wanted_s)
+    return replace(finding, saved_ns=share * time_ns)
 
 
 def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Finding]:
@@ -195,14 +184,18 @@ def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Findin
     for finding in findings:
         if finding.kind.in_client and finding.saved_ns is not None:
             mended = _both(case, mended, finding.saved_ns)
-    return [_less(finding, mended, case) if finding.kind.at_targets else finding for finding in findings]
+    if not mended.any():
+        return findings
+    left = 1 - mended / np.maximum(case.rows["time_ns"], 1)
+    return [_less(each, left, case) if each.kind.at_targets else each for each in findings]
 
 
-def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
-    saved = finding.saved_ns * (1 - mended / np.maximum(case.rows["time_ns"], 1))
-    whole_s, gain_s = case.gain_s(finding.saved_ns), case.gain_s(saved)
-    if not mended.any() or whole_s <= 0 or finding.gain_s is None:
+def _less(finding: Finding, left: np.ndarray, case: Case) -> Finding:
+    """Return a finding whose remedy saves a part of each row."""
+    if finding.saved_ns is None or finding.gain_s is None:
         return finding
+    saved = finding.saved_ns * left
+    whole_s, gain_s = max(case.gain_s(finding.saved_ns), 1e-9), case.gain_s(saved)
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
     severity = severity_of((low_s, high_s), gain_s, case.run_s, finding.id)
     return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)
@@ -236,48 +229,6 @@ def divide(
     return Account(run_s, io_s, (*entries, Entry(OUTSIDE, max(left_s, 0.0))), is_of_run)
 
 
-LEAST_EACH, MOST_EACH = 0.5, 8.0
-"""Calls for each open, or syncs for each removed file: the two belong to one line, or to one change."""
-
-
-@dataclass(frozen=True)
-class Habit:
-    """Findings that one mend removes.
-
-    Attributes
-    ----------
-    ids : tuple of str
-        Their ids, the strongest first.
-    mend : str
-        What to do, in plain words.
-    gain_s : (float, float)
-        Interval of what the mend gains, all findings together, s.
-    share_s : float
-        The same by the best estimate, s.
-    """
-
-    ids: tuple[str, ...]
-    mend: str
-    gain_s: tuple[float, float]
-    share_s: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a dict with the names of the attributes."""
-        return {**vars(self), "ids": list(self.ids), "gain_s": list(self.gain_s)}
-
-    def advice_for(self, cause: str) -> str:
-        """Return what to do about one of the findings."""
-        if cause != self.ids[0]:
-            return f"part of the same habit as {self.ids[0]}, whose mend removes both: {self.mend}"
-        low, high = (seconds_text(value) for value in self.gain_s)
-        between = f"up to {high}" if self.gain_s[0] < LEAST_LOW * self.gain_s[1] else f"{low} to {high}"
-        return (
-            f"{self.mend}; this removes {' and '.join(self.ids[1:])} too, which is the same habit: both "
-            f"together, the run would be {between} shorter, {seconds_text(self.share_s)} by the best "
-            "estimate"
-        )
-
-
 _KEPT_OPEN = (
     "open the file once and keep it open, collect what goes to it in a buffer, and move it in a few large "
     "pieces, such as one a step"
@@ -289,7 +240,7 @@ _ONE_CHANGE = (
 
 
 def with_habits(findings: Sequence[Finding], case: Case) -> list[Finding]:
-    """Join findings that are one habit: files opened for each line, or a journal for each change."""
+    """Advise one mend for findings of one habit: files opened for each line, or a journal for each change."""
     by_id = {finding.id: finding for finding in findings}
     storm = by_id.get("metadata-storm")
     if storm is None or storm.rows is None:
@@ -310,8 +261,11 @@ def with_habits(findings: Sequence[Finding], case: Case) -> list[Finding]:
         explained = storm.id in other.symptoms or other.id in storm.symptoms
         if not explained and _go_together(case, paths & of_paths, _rows_of(case, other)):
             first, second = sorted((storm, other), key=lambda each: each.weight, reverse=True)
-            joined = _joined(first, second, mend, case)
-            return [joined.get(finding.id, finding) for finding in findings]
+            advice = {
+                first.id: f"{mend}; this removes {second.id} too, which is the same habit",
+                second.id: f"part of the same habit as {first.id}, whose mend removes both: {mend}",
+            }
+            return [replace(each, advice=advice.get(each.id, each.advice)) for each in findings]
     return list(findings)
 
 
@@ -328,17 +282,5 @@ def _go_together(case: Case, paths: np.ndarray, others: np.ndarray) -> bool:
     there = of_others[of_paths > 0].sum()
     if not there or there < NEARLY_ALL * of_others.sum():
         return False
-    return bool(LEAST_EACH * of_paths.sum() <= there <= MOST_EACH * of_paths.sum())
-
-
-def _joined(first: Finding, second: Finding, mend: str, case: Case) -> dict[str, Finding]:
-    both = (first, second)
-    low_s, high_s = (sum(each.gain_s[end] for each in both if each.gain_s is not None) for end in (0, 1))
-    share_s = sum(each.share_s or 0.0 for each in both)
-    gain_s = (low_s, min(high_s, max(case.run_s, share_s)))
-    habit = Habit((first.id, second.id), mend, gain_s, share_s)
-    found = {each.id: replace(each, habit=habit, advice=habit.advice_for(each.id)) for each in both}
-    together = severity_of(gain_s, share_s, case.run_s)
-    if SEVERITIES.index(together) > SEVERITIES.index(first.severity):
-        found[first.id] = replace(found[first.id], severity=together)
-    return found
+    # Calls for each open, or syncs for each removed file: the two belong to one line, or to one change.
+    return bool(MOST * of_paths.sum() <= there <= LEAST_CALLS * of_paths.sum())

@@ -123,7 +123,7 @@ def place_of(site: Site) -> str:
     >>> from ensembles.diagnosis.call_sites import place_of
     >>> from ensembles.model.sites import Frame, Site
     >>> place_of(Site(1, (Frame("/usr/bin/tar", 0x4D786, state="stripped"),)))
-    'tar (no symbols)'
+    'tar (no symbol here)'
     >>> place_of(Site(1, (Frame("/opt/app", 0x11AB, "", "function", "main", "", 0x42),)))
     'main (app)'
     """
@@ -134,7 +134,7 @@ def _place_of_frame(frame: Frame) -> str:
     name = os.path.basename(frame.module)
     if frame.function and not frame.file:
         return f"{frame.function} ({name})"
-    return f"{name} (no symbols)" if frame.state == "stripped" else frame.label
+    return f"{name} (no symbol here)" if frame.state == "stripped" else frame.label
 
 
 def symbol_hint(run: Run, findings: Sequence[Finding]) -> str:
@@ -148,10 +148,8 @@ def symbol_hint(run: Run, findings: Sequence[Finding]) -> str:
         return ""
     # Several files may have one name, as git and the copy of it for its own commands.
     names = list(dict.fromkeys(sanitize_text(os.path.basename(module)) for module in modules))
-    have = "has" if len(names) == 1 else "have"
-    return (
-        f"{', '.join(names)} {have} no symbols: build with -g, and do not strip, to see functions and lines"
-    )
+    have = "lacks" if len(names) == 1 else "lack"
+    return f"{', '.join(names)} {have} symbols: build with -g, and do not strip, to see functions and lines"
 
 
 def _is_python(module: str) -> bool:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.evidence import Evidence
+from ensembles.diagnosis.evidence import Evidence, on_files
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
-from ensembles.diagnosis.with_meetings import Cells, OfSums, WithMeetings, WithoutMeetings
+from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
@@ -35,10 +35,6 @@ TOGETHER = ("named", "barriers", "steps")
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
 
-MOST_AROUND_NS = 1_000_000
-"""Time of what a library or an interpreter does around a call, some thousand steps: longer is computing."""
-
-
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 
 
@@ -53,6 +49,8 @@ class Case:
         Of the functions of the run, by number.
     op, layer, name : ndarray of str, shape (n,)
         Of the function of each row.
+    on_files, calls_on_files : ndarray of bool, shape (n,) and (functions,)
+        Rows, and functions, of the lowest layer that was recorded (`ensembles.diagnosis.evidence.on_files`).
     window : ndarray of int64, shape (n,)
         Phase at whose end tasks wait for each other; 0: the whole run is one.
     span_s : float
@@ -80,11 +78,13 @@ class Case:
         self.ops, self.layers, self.names = calls.T
         number = self.rows["call"].astype(np.int64)
         self.op, self.layer, self.name = (each[number] for each in (self.ops, self.layers, self.names))
+        self.calls_on_files = on_files(run.calls, np.unique(number))
+        self.on_files = self.calls_on_files[number]
         cost_s = sum(recorder_cost_s(run.info, int(self.rows["n"].sum()), run.length_s)) / 2
         self.recorder_ns = 1e9 * cost_s
         if cost_s:
             self.rows["time_ns"] = self._without_recorder_ns()
-        phases = None if evidence.are_sums else run.phases
+        phases = evidence.phases
         waits = phases is not None and phases.rule in TOGETHER
         self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
         windows, self._window = np.unique(self.window, return_inverse=True)
@@ -93,22 +93,17 @@ class Case:
         first = int(self.rows["start_ns"].min()) if len(self) else 0
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
         self.run_s = run.length_s
-        if evidence.are_sums:  # a task is taken to be in I/O from the begin on, until it has made all calls
-            busy_ns = np.bincount(self.task, self.rows["time_ns"]).astype(np.int64)
-            self.rows |= {"start_ns": np.zeros(len(self), np.int64), "end_ns": busy_ns[self.task]}
         self.cells = Cells(self.rows, self._window, self.task)
         self.present = self.cells.present
         meet = tasks_meet(run.info, phases)
         self.model: WithMeetings | WithoutMeetings
-        if evidence.are_sums:
-            self.model = OfSums(self.cells, self.rows, ranks, self.span_s, meet)
+        if evidence.time_model is not None:
+            self.model = evidence.time_model(self.cells, self.rows, ranks, meet)
         elif meet:
             others = run.tasks - len(ranks)
             ends = phases is not None and phases.rule in MEETINGS
             together = (windows > 0) | (len(windows) == 1)
-            self.model = WithMeetings(
-                self.cells, self.rows, ranks, self.span_s, together, others if ends else None
-            )
+            self.model = WithMeetings(self.cells, self.rows, ranks, together, others if ends else None)
         else:
             self.model = WithoutMeetings(self.rows, self.task, run.info.threads_of_tasks[ranks])
 
@@ -186,7 +181,7 @@ class Case:
         return spread
 
     def quartile_ns(self, share: float = 0.25, of: KeyedSums | None = None) -> np.ndarray:
-        """Look up a lower quantile of the durations, or gaps, of each row's function and size class, ns."""
+        """Look up a lower quantile of the durations of each row's function and size class, ns."""
         table, kind, of_rows, kinds = self._by_kind(of)
         found = np.zeros(kinds)
         for number in np.unique(kind).tolist():  # rows of a kind follow each other
@@ -200,7 +195,7 @@ class Case:
     def _by_kind(
         self, of: KeyedSums | None = None
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, int]:
-        """Return a table of durations, and the numbers of function and size class of its rows and of mine."""
+        """Return the durations (or a part: `of`), and the numbers of function and size class of both rows."""
         table = (of or self.evidence.durations).columns()
         return table, *numbered_together(("call", "size"), table, self.rows)
 
@@ -231,7 +226,7 @@ class Case:
         """Compute the mean duration of each row's function and size class without outliers, in ns.
 
         Calls of more than `outlier` times the median wait for something else than the call: a processor, or
-        the disk. Gaps are looked at alike (`of`).
+        the disk.
         """
         table, where, at, kinds = self._by_kind(of)
         median = np.zeros(kinds)
@@ -293,37 +288,6 @@ class Case:
         found: np.ndarray = share[at]
         return found
 
-    @cached_property
-    def around_ns(self) -> np.ndarray:
-        """Time before a call of each row since the call before: loops and libraries, in ns.
-
-        Where it is longer than `MOST_AROUND_NS`, the program computes something else: 0. A task that loses
-        its processor loses it in calls and between them alike: all gaps take as many times the usual ones.
-        """
-        gaps = self.evidence.gaps
-        usual_ns = self.usual_ns(gaps)
-        is_around = (self.rows["depth"] == 0) & (usual_ns <= MOST_AROUND_NS)
-        most_ns = self.usual_ns(gaps, np.inf)
-        around = np.where(is_around, np.minimum(usual_ns * self.stretch, most_ns), 0.0)
-        found: np.ndarray = np.maximum(around - self.recorder_between_ns, 0.0)
-        return found
-
-    @property
-    def recorder_between_ns(self) -> np.ndarray:
-        """Time of the recorder between a call of each row and the call before it or around it, in ns."""
-        gaps, between_ns = self.evidence.gaps, max(self.recorder_ns - CLOCK_NS, 0.0)
-        most_ns = self.usual_ns(gaps, np.inf)
-        stretch = np.minimum(self.stretch, np.maximum(most_ns / np.maximum(self.usual_ns(gaps), 1.0), 1.0))
-        found: np.ndarray = np.minimum(between_ns * stretch, most_ns)
-        return np.where(self.rows["depth"] == 0, found, between_ns)
-
-    @cached_property
-    def stretch(self) -> np.ndarray:
-        """How many times the usual time the calls of each row take: their task loses its processor."""
-        usual_ns = np.maximum(self.usual_ns(), 1.0)
-        found: np.ndarray = np.maximum(self.usual_ns(outlier=np.inf) / usual_ns, 1.0)
-        return found
-
     def through_collectives(self, saved_ns: np.ndarray) -> np.ndarray:
         """Let all tasks of a collective call save what the aggregator saves for which they wait."""
         collective = np.char.endswith(self.name, "_all") | np.isin(self.name, _COLLECTIVE)
@@ -342,10 +306,9 @@ class Case:
 
     def kept_after_flush(self, saved_ns: np.ndarray) -> np.ndarray:
         """Take off what a close or sync would wait for instead: bytes leave the cache during other calls."""
-        posix = self.layer == "posix"
-        writes = posix & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
+        writes = self.on_files & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
         flushes = (
-            posix
+            self.on_files
             & np.isin(self.op, ("close", "sync"))
             & np.isin(self.rows["rank"], self.rows["rank"][writes])
         )

@@ -18,13 +18,13 @@ from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, summaries_
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
-    LEAST_SIZE_SHARE,
     WORTH_A_LINE,
     Diagnosis,
     Finding,
     NotApplicable,
     NotExamined,
 )
+from ensembles.diagnosis.limits import MOST
 from ensembles.diagnosis.principles import TURNS
 from ensembles.diagnosis.rules import (
     close_cost,
@@ -102,6 +102,8 @@ _SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
 
 _OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
 
+_UNSEEN = ", and not all I/O of this run is recorded"
+
 _NEEDS: dict[str, _Need] = {
     "aggregation-mismatch": _COLLECTIVE,
     "close-cost": _calls("close", lambda case: case.op == "close"),
@@ -134,10 +136,11 @@ def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplica
     need = _NEEDS.get(cause)
     if need is None or need.is_there(case):
         return None
-    is_untraced = need.of_calls and bool(case.run.counters.tool)
+    why = _OF_DXT * bool(case.run.counters.tool) or _UNSEEN * bool(case.run.reading.lacking())
+    why *= need.of_calls
     if refusal is None or refusal.at_most_s is not None:
-        return NotApplicable(need.lack + _OF_DXT * is_untraced, applies=is_untraced)
-    refusal.applies = need is _HDF5 or is_untraced
+        return NotApplicable(need.lack + why, applies=bool(why))
+    refusal.applies = need is _HDF5 or bool(why)
     return refusal
 
 
@@ -279,9 +282,8 @@ class DiagnosisPass:
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)
             traffic = summaries.get(_TRAFFIC)
-            if case.evidence.are_sums:
-                libraries = libraries_of_sums(run)
-            elif traffic is not None:
+            libraries = libraries_of_sums(run)
+            if traffic is not None:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
@@ -348,6 +350,7 @@ class DiagnosisPass:
             most_time=most_time,
             crowded=run.info.crowded_text,
             lost_data=_lost_data(run, summaries.get(_FAILED)),
+            not_ended=sum(not each.ended for each in run.info.processes),
             lacks=run.reading.lacks,
         )
 
@@ -384,7 +387,7 @@ def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
         return None
     time_ns = np.bincount(case.rows["size"], np.where(mine, case.rows["time_ns"], 0))
     size = int(np.argmax(time_ns))
-    if time_ns[size] < LEAST_SIZE_SHARE * case.rows["time_ns"][case.rows["call"] == call].sum():
+    if time_ns[size] < MOST * case.rows["time_ns"][case.rows["call"] == call].sum():
         return None
     rows = mine & (case.rows["size"] == size)
     count = int(case.rows["n"][rows].sum())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ensembles import _compiled
+from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import numbered_together
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.passes.start_order import order_by_start
@@ -18,7 +19,8 @@ from ensembles.summaries.keyed_sums import KeyedSums
 from ensembles.summaries.nesting import Nesting
 
 if TYPE_CHECKING:
-    from ensembles.model.events import Events
+    from ensembles.diagnosis.finding import Check
+    from ensembles.diagnosis.with_meetings import OfSums
     from ensembles.run.run import Run
     from ensembles.structure.phases.result import Phases
 
@@ -31,7 +33,7 @@ BINS_PER_OCTAVE = 4
 MOST_QUARTERED = 24
 """In runs with more phases, phases are enough to compare tasks, and their quarters are not kept."""
 
-_TABLES = ("calls", "quarters", "durations", "gaps", "targets", "ends", "order", "uses")
+_TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
 
 _SUMMED_COLUMNS = ("rank", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
 ROW = ("phase", "rank", "call", "size", "depth")
@@ -62,6 +64,26 @@ def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
     ops = {"read": 2, "write": 4}
     kinds = zip(calls, is_io_of_calls(calls).tolist(), strict=True)
     return np.array([is_io + ops.get(call.op, 0) for call, is_io in kinds], np.uint8)
+
+
+_LOWEST = (STORAGE, ("mpiio",), ("hdf5", "pnetcdf"), ("netcdf",))
+_DEVICE = ("posix", "mpiio")  # layers whose syncs wait for a device
+
+
+def on_files(calls: Sequence[Call], used: np.ndarray) -> np.ndarray:
+    """Return the functions of the lowest layer whose transfers were recorded: bool, shape (len(calls),).
+
+    What a rule says of writes, syncs and closes holds of these, whichever layer they are of. In collective
+    transfers, tasks wait for each other too, and a stream that is flushed waits for no device. `used` are
+    the numbers of the functions that the run called.
+    """
+    moving = {calls[at].layer for at in used.tolist() if calls[at].op in ("read", "write")}
+    lowest = next((layers for layers in _LOWEST if moving.intersection(layers)), STORAGE)
+    waits = [
+        (call.op == "sync" and call.layer not in _DEVICE) or call.name.endswith("_all") for call in calls
+    ]
+    found: np.ndarray = np.array([call.layer in lowest for call in calls], bool) & ~np.array(waits, bool)
+    return found
 
 
 def size_classes(requested: np.ndarray) -> np.ndarray:
@@ -99,9 +121,6 @@ class Evidence(Summary):
         ``time_ns`` and ``bytes``. Empty if there are more than `MOST_QUARTERED` phases.
     durations : KeyedSums
         By ``call``, ``size`` and ``bin`` (of log2 ns, `BINS_PER_OCTAVE`): ``n``.
-    gaps : KeyedSums
-        As `durations`, of the time since the outermost call before of the same thread; ``n`` is 0 in rows of
-        calls without one. The first calls of chunks have none.
     targets : KeyedSums
         Of transfers that lie on one target, by ``call``, ``size``, ``target`` and ``rank``: ``n``,
         ``log_ns``, ``time_ns``, ``bytes``, ``least_ns`` (of the shortest call).
@@ -116,10 +135,11 @@ class Evidence(Summary):
 
     columns = ("thread", "carried", *_SUMMED_COLUMNS)
     requires = RANK_ORDER
-    meaning = 4
+    meaning = 5
     results = _TABLES
 
-    are_sums = False  # Whether sums were recorded in place of calls: without order, phases and files
+    time_model: type[OfSums] | None = None  # The only model of time that it allows; None: phases show which
+    unsure: tuple[Check, ...] = ()  # What no finding can be sure of that is based on it
     _shared: Any = None
 
     def shared(self, make: Callable[[Evidence], T]) -> T:
@@ -130,14 +150,13 @@ class Evidence(Summary):
         return found
 
     def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
-        self._phases, self.stripes = phases, stripes
+        self.phases, self.stripes = phases, stripes
         self._nesting = Nesting()
         logs = ("n", "log_ns", "time_ns")
         keys = ("phase", "rank", "call", "size", "depth")
         self.calls = KeyedSums(keys, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
         self.quarters = KeyedSums((*keys, "quarter"), (*logs, "bytes"))
         self.durations = KeyedSums(("call", "size", "bin"), ("n",))
-        self.gaps = KeyedSums(("call", "size", "bin"), ("n",))
         self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"), ("least_ns",))
         self.ends = KeyedSums(("call", "size", "ragged"), ("n",))
         self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
@@ -154,7 +173,7 @@ class Evidence(Summary):
             return
         inner_ns = self._nesting.inner_ns(chunk)
         own_ns = None if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
-        phase = phases_of_calls(self._phases, chunk)
+        phase = phases_of_calls(self.phases, chunk)
         shown = {"depth": ~chunk.outermost, "requested": classed_bytes(chunk)}
         columns = [shown.get(name, getattr(chunk, name)) for name in _SUMMED_COLUMNS]
         found = _compiled.sum_evidence(
@@ -164,7 +183,7 @@ class Evidence(Summary):
             self.stripes,
             own_ns,
             order_by_start(chunk),
-            None if self._phases is not None and self._phases.count > MOST_QUARTERED else b"1",
+            None if self.phases is not None and self.phases.count > MOST_QUARTERED else b"1",
         )
         for table, names, data in zip(_FOUND, _FOUND.values(), found, strict=True):
             numbers = np.frombuffer(data, np.int64).reshape(len(names), -1)
@@ -172,7 +191,11 @@ class Evidence(Summary):
             if "log_ns" in rows:
                 rows["log_ns"] = rows["log_ns"].view(np.float64)
             getattr(self, table).add_summed(rows)
-        self.gaps.add(_gaps_before(chunk))
+
+    def places(self, rows: dict[str, np.ndarray]) -> np.ndarray | None:
+        """Return the columns `ROW` of rows, which find their calls; None: single calls are unknown."""
+        found: np.ndarray = np.stack([rows[name] for name in ROW])
+        return found
 
     @staticmethod
     def bin_ns(number: np.ndarray) -> np.ndarray:
@@ -192,25 +215,6 @@ class Evidence(Summary):
             for table in _TABLES
             for name, column in getattr(self, table).columns().items()
         }
-
-
-def _gaps_before(chunk: Events) -> dict[str, np.ndarray]:
-    """Return the rows of `Evidence.gaps` of the I/O calls of a chunk."""
-    gap_ns = np.full(len(chunk), -1)
-    at = np.flatnonzero(chunk.outermost)
-    thread = chunk.rank[at].astype(np.int64) << 16 | chunk.thread[at]
-    order = np.argsort(thread, kind="stable")
-    at, thread = at[order], thread[order]
-    begins, ends = chunk.start[at[1:]], chunk.start[at[:-1]] + chunk.duration[at[:-1]]
-    gap_ns[at[1:]] = np.where(np.diff(thread) == 0, np.maximum(begins - ends, 0), -1)
-    rows = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call])
-    gap_ns = gap_ns[rows]
-    return {
-        "call": chunk.call[rows],
-        "size": size_classes(classed_bytes(chunk)[rows]),
-        "bin": (np.log2(np.maximum(gap_ns, 1)) * BINS_PER_OCTAVE).astype(np.int64),
-        "n": (gap_ns >= 0).astype(np.int64),
-    }
 
 
 def stripes_of(run: Run) -> np.ndarray:

@@ -14,17 +14,17 @@ import numpy as np
 
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import Case, how_long
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import FROM_SHARE, LEAST_CALL_SHARE, Check, Finding, matters
-from ensembles.diagnosis.limits import LEAST_CALLS, MOST, SMALL_CLASS
-from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, reads_folders
+from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
+from ensembles.diagnosis.finding import LEAST_CALL_SHARE, Check, Finding, matters
+from ensembles.diagnosis.limits import LEAST_CALLS, MOST
+from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, habit_of_lookups
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
-from ensembles.diagnosis.rules.small_requests import flushed_records
+from ensembles.diagnosis.rules.small_requests import first_on_files, flushed_records
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 
 WITHOUT_BYTES = ("open", "meta", "seek")
@@ -40,8 +40,7 @@ def with_fewer_calls(
     for finding in [] if remedy is None else make_finding(case, FEWER_CALLS, remedy):
         before_s = mended.gain_s()
         share_s = mended.gain_s(finding.saved_ns) - before_s
-        likely = matters(share_s, case.run_s)
-        if likely or finding.loop_s >= FROM_SHARE["critical"] * case.run_s:
+        if matters(share_s, case.run_s):
             mended.add(finding.saved_ns)
             found.append(replace(finding, share_s=share_s))
     return [*findings, *found]
@@ -50,14 +49,15 @@ def with_fewer_calls(
 def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozenset[str]) -> Remedy | None:
     """Find calls whose cost is none of bytes, and of which a task makes many in a phase."""
     table = uses.table.columns()
-    of_library = np.isin(case.layer, list(libraries)) & (case.rows["size"] <= SMALL_CLASS)
     of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)
     of_storage |= flushed_records(case) & (case.op == "sync")
-    share = np.where(of_library | of_storage, 1.0, 0.0)
+    share = np.where(of_storage, 1.0, _share_of_objects(case, table, libraries))
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
-    calls = _calls_of_functions(case)
+    of_calls, likely, most = first_on_files(case, uses)
+    share, part = np.where(most > 0, likely, share), np.where(most > 0, of_calls, 1.0)
+    calls = _calls_of_functions(case, part * case.rows["n"])
     rows = (share > 0) & (calls >= LEAST_CALLS)
-    likely_ns = case.habitual_ns(rows)
+    likely_ns = np.where(most > 0, case.rows["time_ns"], case.habitual_ns(rows))
     left = np.maximum(1 - mended_ns / np.maximum(likely_ns, 1.0), 0.0)
     rows &= left >= MOST
     if not rows.any():
@@ -66,12 +66,14 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     named = costliest(np.bincount(case.rows["call"], share * likely_ns))
     rows &= np.isin(case.rows["call"], named)
     share = np.where(rows, share, 0.0)
-    functions = [(case.run.calls[at], _said(case, rows & (case.rows["call"] == at), at)) for at in named]
+    functions = [
+        (case.run.calls[at], _said(case, rows & (case.rows["call"] == at), at, part, share)) for at in named
+    ]
     chosen = np.isin(table["call"], named)
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
     files = case.paths(cost)
     or_more = " or more" * bool(case.run.info.calls_on_other_paths)
-    title, checks, advice = told(functions, files, or_more, case.run.files, reads_folders(case))
+    title, checks, advice = told(functions, files, or_more, case.run.files, habit_of_lookups(case, uses))
     return Remedy(
         rows,
         share * likely_ns,
@@ -79,9 +81,8 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
         checks,
         {"functions": [call.name for call, _ in functions]},
         low_ns=np.zeros(len(case)),
-        high_ns=share * case.rows["time_ns"],
+        high_ns=np.maximum(share, np.where(share > 0, most, 0.0)) * case.rows["time_ns"],
         files=files,
-        fewer=share * case.rows["n"],
         advice=advice,
     )
 
@@ -98,56 +99,71 @@ def told(
     files: Sequence[str] = (),
     or_more: str = "",
     paths: Sequence[str] = (),
-    scans: bool = False,
+    lookups: str = "path",
 ) -> tuple[str, tuple[Check, ...], str]:
     """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
     on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
-        Check("many", True, f"a task makes {LEAST_CALLS} of them or more between two meetings"),
-        Check("needed", None, "whether the program needs as many, one run does not show"),
+        Check("many", f"a task makes {LEAST_CALLS} of them or more between two meetings"),
+        Check("needed", "whether the program needs as many, one run does not show", None),
     )
     folders = {dirname(path) for path in paths}
     is_of_folders = bool(folders.intersection(files))
-    advice = dict.fromkeys(ADVICE_OF_CALLS[_kind_of(call, is_of_folders, scans)] for call, _ in functions)
+    advice = dict.fromkeys(ADVICE_OF_CALLS[_kind_of(call, is_of_folders, lookups)] for call, _ in functions)
     return "; ".join(said for _, said in functions) + on, checks, "; ".join(advice)
 
 
 _ATTRIBUTES = ("H5A", "nc_put_att", "nc_get_att", "ncmpi_put_att", "ncmpi_get_att")
 
 
-def _kind_of(call: Call, is_of_folders: bool, scans: bool) -> str:
+def _kind_of(call: Call, is_of_folders: bool, lookups: str) -> str:
     """Return which advice a function takes."""
     if call.layer in LIBRARIES:
-        is_data = call.op in ("read", "write") and not call.name.startswith(_ATTRIBUTES)
-        return "flush" if call.op == "sync" else "data" if is_data else "library"
+        return "flush" if call.op == "sync" else "library"
     if call.op == "sync":
         of_file = "mapping" if call.name == "msync" else "folder" if is_of_folders else "file"
         return "stream" if call.layer == "stdio" else of_file
     if call.op != "meta":
-        return call.op
+        return "once" if call.op in ("read", "write") else call.op
     if call.name in MOVING:
         return "move"
-    if scans and (call.name == "readdir" or call.name not in ON_DESCRIPTORS | CHANGING):
-        return "scan"
-    return "descriptor" if call.name in ON_DESCRIPTORS else "change" if call.name in CHANGING else "path"
+    if call.name in CHANGING:
+        return "change"
+    return "descriptor" if call.name in ON_DESCRIPTORS - {"readdir"} else lookups
 
 
-def _said(case: Case, rows: np.ndarray, number: int) -> str:
+def _said(case: Case, rows: np.ndarray, number: int, part: np.ndarray, share: np.ndarray) -> str:
     """Tell number and time of the calls of a function, and their error if most of them fail."""
     call, count = case.run.calls[number], int(case.rows["n"][rows].sum())
+    if call.layer in STORAGE and call.op in ("read", "write"):
+        first, time_ns = (
+            float(case.rows[name][rows] @ of[rows]) for name, of in (("n", part), ("time_ns", share))
+        )
+        each = seconds_text(1e-9 * time_ns / first)
+        return f"{round(first):,} calls of {call.name}, the first on a file, take {each} each"
     kinds = case.failed.kinds() if case.failed is not None else ()
     failing = next((kind for kind in kinds if kind.call == call and 2 * kind.calls > count), None)
     fails = f", most of which fail ({error_name(failing.error)})," if failing else ""
     return f"{count_text(count, 'call')} of {call.name}{fails} {how_long(case, rows)}"
 
 
-def _calls_of_functions(case: Case) -> np.ndarray:
-    """Count the calls of each row's function by its task in its phase: shape (n,)."""
+def _calls_of_functions(case: Case, count: np.ndarray) -> np.ndarray:
+    """Add up the calls of each row's function by its task in its phase: shape (n,)."""
     window, task = case.cell_of_rows(np.ones(len(case), bool))
     _, number = np.unique(np.stack([window, task, case.rows["call"]]), axis=1, return_inverse=True)
     number = number.reshape(-1)
-    counted: np.ndarray = np.bincount(number, case.rows["n"])[number]
+    counted: np.ndarray = np.bincount(number, count)[number]
     return counted
+
+
+def _share_of_objects(case: Case, table: dict[str, np.ndarray], libraries: frozenset[str]) -> np.ndarray:
+    """Compute the share of each row's time in calls of libraries that carry neither data nor held chunks."""
+    is_attribute = np.array([name.startswith(_ATTRIBUTES) for name in case.names.tolist()])
+    moves = np.isin(case.ops, ("read", "write")) & ~is_attribute
+    held = np.unique(table["file"][chunks_from_cache(table, case.run.calls)])
+    carries = np.isin(case.ops[table["call"]], ("sync", "close")) & np.isin(table["file"], held)
+    found = np.isin(case.layer, list(libraries)) & ~moves[case.rows["call"]]
+    return np.where(found, 1 - share_of_rows(case, table, carries), 0.0)
 
 
 def _share_of_empty_syncs(case: Case, table: dict[str, np.ndarray]) -> np.ndarray:

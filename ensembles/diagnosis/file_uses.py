@@ -274,10 +274,7 @@ def _kinds(rows: Rows, op: np.ndarray, posix: np.ndarray) -> np.ndarray:
 
 
 def _written_again(rows: Rows, inside: np.ndarray, op: np.ndarray) -> np.ndarray:
-    """Find reads whose range the next write of the same enclosing call writes: of the rows ``inside``.
-
-    At the end of a file, a read returns a part, and the rest is read by another one before the write.
-    """
+    """Find the rows ``inside`` whose range the next write of the same enclosing call writes too."""
     count = len(inside)
     writes = op[inside] == _WRITE
     after = np.where(writes, np.arange(count), count)

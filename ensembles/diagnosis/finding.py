@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.limits import FEW
 from ensembles.diagnosis.principles import Cause, cause_of
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from ensembles.diagnosis.account import Account, CallTime
     from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.late_calls import LateOutside
-
-
-class HasJson(Protocol):
-    """A part of an answer that other modules find: it has a text (``str``) and JSON."""
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 SEVERITIES = ("note", "warning", "critical")
@@ -45,15 +39,15 @@ class Check:
     ----------
     name : str
         Its name.
-    holds : bool or None
-        None: the data could not decide.
     sentence : str
         The observation, with numbers.
+    holds : bool or None
+        None: the data could not decide.
     """
 
     name: str
-    holds: bool | None
     sentence: str
+    holds: bool | None = True
 
 
 @dataclass(frozen=True)
@@ -163,14 +157,13 @@ class Finding:
     advice : str
         The remedy, in plain words.
     gain_s : (float, float) or None
-        Interval of the predicted reduction of the run's span; None: not known.
+        Interval of the predicted reduction of the run's span; None: not known. No end exceeds the time of the
+        calls (``time_s`` of the evidence), or the waiting between them (``waiting_s``).
     title : str
         One sentence: what happens.
     share_s : float or None
         Part of the lost time when it is given to causes one after the other, the largest first. The parts of
         all findings add up to at most the loss.
-    loop_s : float
-        Part of the upper end of the gain that is in the loop of the program around the calls, not in them.
     symptoms : tuple of str
         Ids of findings that would gain next to nothing once this cause is mended.
     saved_ns : ndarray of float64 or None
@@ -179,8 +172,6 @@ class Finding:
         Rows of the shared evidence that it concerns (`ensembles.diagnosis.evidence.ROW`).
     not_inside : tuple of str
         Functions: the finding does not concern what happens inside them.
-    habit : Habit or None
-        The findings that one mend removes, this one among them; None: it stands alone.
     trial : str
         Remedy of ``ensio try`` that changes the calls that it concerns; ``""``: none does.
     """
@@ -195,13 +186,17 @@ class Finding:
     gain_s: tuple[float, float] | None
     title: str
     share_s: float | None = None
-    loop_s: float = 0.0
     symptoms: tuple[str, ...] = ()
     saved_ns: Any = field(default=None, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    habit: HasJson | None = None
     trial: str = ""
+
+    def __post_init__(self) -> None:
+        times_s = [self.evidence[name] for name in ("time_s", "waiting_s") if name in self.evidence]
+        if self.gain_s is not None and times_s:
+            low_s, high_s = (min(end_s, max(times_s)) for end_s in self.gain_s)
+            object.__setattr__(self, "gain_s", (low_s, high_s))
 
     @property
     def kind(self) -> Cause:
@@ -234,10 +229,8 @@ class Finding:
             "advice": self.advice,
             "gain_s": None if self.gain_s is None else list(self.gain_s),
             "share_s": self.share_s,
-            "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
             **({"try": self.trial} if self.trial else {}),
-            **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 
 
@@ -347,6 +340,8 @@ class Diagnosis:
         Which tasks share processors, so that calls and tasks wait for one; ``""``: none, or not known.
     lost_data : str
         Which writes, syncs and closes failed, after which files may lack data; ``""``: none, or not known.
+    not_ended : int
+        Number of processes that were killed or are running, so that these are results up to then.
     lacks : str
         What the record lacks, if so much that these are results of a part of the run; ``""``: too little.
     """
@@ -365,6 +360,7 @@ class Diagnosis:
     most_time: tuple[CallTime, ...] = ()
     crowded: str = ""
     lost_data: str = ""
+    not_ended: int = 0
     lacks: str = ""
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
@@ -400,6 +396,7 @@ class Diagnosis:
             "account": None if self.account is None else self.account.to_json(),
             "crowded": self.crowded,
             "lost_data": self.lost_data,
+            **({"not_ended": self.not_ended} if self.not_ended else {}),
             **({"lacks": self.lacks} if self.lacks else {}),
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
@@ -411,17 +408,11 @@ class Diagnosis:
         }
 
 
-LEAST_LOW = 0.01
-"""Lower end of a gain, as a part of its upper end, from which it says something."""
-
 WORTH_A_LINE = 1e-3
 """Share of the run below which a gain, or time that no finding explains, is not worth a line."""
 
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
-
-LEAST_SIZE_SHARE = 2 / 3
-"""Share of the time of a function from which the size of its calls is named."""
 
 MOST_FILES = 5
 """Files that a finding has."""
@@ -438,7 +429,7 @@ def rate_confidence(checks: tuple[Check, ...]) -> float:
     Examples
     --------
     >>> from ensembles.diagnosis.finding import Check, rate_confidence
-    >>> checks = Check("a", True, ""), Check("b", None, "")
+    >>> checks = Check("a", ""), Check("b", "", None)
     >>> round(rate_confidence(checks), 3)
     0.76
     """

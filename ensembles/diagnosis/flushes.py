@@ -83,7 +83,7 @@ class Flush(NamedTuple):
 
 def flush_of_closes(case: Case, rows: np.ndarray) -> Flush:
     """Estimate how long each row's closes write what the cache holds."""
-    writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
+    writes = (case.op == "write") & case.on_files & (case.rows["bytes"] > 0)
     fast = np.where(writes, case.absorbed_share, 0.0)
     closes = case.by_cell(np.where(rows, case.rows["n"], 0))
     absorbed = _left_to_close(
@@ -117,7 +117,7 @@ def _left_to_close(absorbed: np.ndarray, synced: np.ndarray, closed: np.ndarray)
 def _synced(case: Case, writes: np.ndarray) -> np.ndarray:
     """Find the cells whose last sync comes after the last write."""
     last = []
-    for rows in (writes, (case.op == "sync") & (case.layer == "posix")):
+    for rows in (writes, (case.op == "sync") & case.on_files):
         end = np.zeros(case.present.shape)
         cell = case.cell_of_rows(rows)
         np.maximum.at(end, cell, case.rows["end_ns"][rows])
@@ -128,7 +128,7 @@ def _synced(case: Case, writes: np.ndarray) -> np.ndarray:
 
 def later_flushes_ns(case: Case, heavy: np.ndarray) -> np.ndarray:
     """Compute what the syncs and closes of heavy tasks take beyond those of the median task of the others."""
-    rows = (case.layer == "posix") & np.isin(case.op, ("sync", "close"))
+    rows = case.on_files & np.isin(case.op, ("sync", "close"))
     time_ns = case.by_cell(np.where(rows, case.rows["time_ns"], 0))
     others = np.nanmedian(np.where(heavy, np.nan, time_ns), axis=1, keepdims=True)
     beyond = np.where(heavy, np.maximum(time_ns - np.nan_to_num(others), 0), 0.0)
@@ -142,11 +142,11 @@ def without_the_flush_ns(case: Case, opens: np.ndarray) -> np.ndarray:
 
     A close that writes nothing takes as long as an open. Of few bytes, the flush is a cost of each close.
     """
-    posix, tasks = case.layer == "posix", len(case.ranks)
-    closing = posix & (case.op == "close")
+    tasks = len(case.ranks)
+    closing = case.on_files & (case.op == "close")
     written, closes = (
         np.bincount(case.task, np.where(rows, case.rows[name], 0), tasks)
-        for rows, name in ((posix & (case.op == "write"), "bytes"), (closing, "n"))
+        for rows, name in ((case.on_files & (case.op == "write"), "bytes"), (closing, "n"))
     )
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
     flushes = closing & (written > SMALL_BYTES * closes)[case.task]

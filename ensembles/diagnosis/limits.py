@@ -15,6 +15,9 @@ LITTLE = 0.05
 LOW = 0.5
 """Part of a saving at its lower end, where one run does not show how much of it is gained."""
 
+DENSE = 0.7
+"""Part of a whole from which it stands for the whole: bytes of a range, a full cache, what is surely kept."""
+
 NEARLY_ALL = 0.9
 """Part of a whole from which the rest does not matter."""
 
@@ -45,6 +48,9 @@ AGAIN = 4
 
 LEAST_CALLS = 8
 """Calls of a task, in a phase or long ones in all, from which on they are a habit."""
+
+MANY = 64
+"""Tasks of a file, or requests, from which their number may matter."""
 
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""

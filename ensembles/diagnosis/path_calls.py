@@ -10,9 +10,9 @@ from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.limits import AGAIN, FEW, LARGE_BYTES, LEAST_CALLS, LOW, MOST
+from ensembles.diagnosis.limits import AGAIN, DENSE, FEW, LARGE_BYTES, LEAST_CALLS, LOW, MOST
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_FAILURES, ADVICE_OF_PATHS
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.with_meetings import Busy
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
@@ -69,6 +69,14 @@ def reads_folders(case: Case) -> bool:
     """Return whether tasks read folders, and ask for paths about as often as folders have entries."""
     read = int(case.rows["n"][case.name == "readdir"].sum())
     return read >= AGAIN and read >= MOST * case.rows["n"][looks_up(case.name, case.op)].sum()
+
+
+def habit_of_lookups(case: Case, uses: FileUses) -> str:
+    """Return which advice calls on paths take: ``once`` on each, a ``scan`` of folders, or on a ``path``."""
+    asked = case.rows["n"] * looks_up(case.name, case.op)
+    if len(uses.table.columns()["n"]) and _of_same_paths(case, uses) @ asked < MOST * asked.sum():
+        return "once"
+    return "scan" if reads_folders(case) else "path"
 
 
 class Polled(NamedTuple):
@@ -164,13 +172,13 @@ def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
             "paths-asked-before",
             "a path that the task asked for before, with other paths in between",
         )
-    if case.evidence.are_sums:
+    if not len(uses.table.columns()["n"]):
         name, which = (
             "more-calls-than-files",
             f"no new path: the run knows {len(case.run.files) - 1:,} of them",
         )
     sentence = f"{again:,} of {count:,} calls ask for {which}"
-    return Avoidable(share, rows, Check(name, True, sentence))
+    return Avoidable(share, rows, Check(name, sentence))
 
 
 def _of_same_paths(case: Case, uses: FileUses) -> np.ndarray:
@@ -211,7 +219,7 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     if 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
         name, verb = "lock-file", "removes, without a byte written to it,"
     sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
-    return Avoidable(share, counted, Check(name, True, sentence))
+    return Avoidable(share, counted, Check(name, sentence))
 
 
 LEAST_FILES = 32
@@ -244,11 +252,7 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
         f"{count_text(len(numbers), 'file')} with {each} for each open are opened by {tasks[chosen].min()} "
         "tasks or more each"
     )
-    return share, names, Check("same-files-by-all", True, sentence)
-
-
-KEPT = 0.75
-"""Part of the saving at the lower end: what an open reads, the program may need later."""
+    return share, names, Check("same-files-by-all", sentence)
 
 
 REWRITE = (
@@ -322,7 +326,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     anew = "" if removes else written_anew(case, uses, counted)
     advice = REWRITE if anew else advice
     # A file that is kept has to be emptied instead.
-    low = np.where(temporary.share > asked, LOW, KEPT) * saved
+    low = np.where(temporary.share > asked, LOW, DENSE) * saved
     return Remedy(
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
         counted & rows if (counted & rows).any() else rows,
@@ -333,8 +337,6 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         case.kept_after_flush(np.where(counted, low, 0.0)),
         likely,
         files,
-        fewer=case.rows["n"] * share,
-        parts=SHORTER_QUEUES,
         advice=advice,
     )
 

@@ -289,14 +289,14 @@ ADVICE_OF_CALLS = {
     "path": "look a path up once, or read its folder once instead of asking for each path",
     "scan": "scan the folder once and keep what it held, instead of reading it and asking for each of its "
     "paths again: remember the newest name, write it to an index or a link, or put steps into folders",
+    "once": "put what belongs together into fewer, larger files (an archive, a database, HDF5), or "
+    "keep a list of them that one call reads: each is asked for or begun once, and no call is a repetition",
     "change": "make fewer and larger files or folders; a program that cannot be changed gains where these "
     "calls are fast, as on a local disk or in memory",
     "move": "replace a file less often, such as once in several steps: a rename of a file that was just "
     "written may wait for the disk",
     "flush": "flush less often, such as once in several steps or when the file is closed: each flush writes "
     "metadata, and chunks that are not yet full",
-    "data": "move more in each call: a block of many records (a hyperslab with larger counts), or collect "
-    "records in memory until there are some MiB",
     "library": "make fewer objects: one dataset or attribute with an array instead of one object for each "
     "record, opened once",
 }

@@ -240,7 +240,7 @@ def one_for_each_node(case: Case, node: np.ndarray) -> bool:
 def _moves_data(case: Case) -> np.ndarray:
     """Find the tasks that read or write in storage calls: bool, shape (tasks,)."""
     if _moves_data not in case.shared:
-        rows = (case.layer == "posix") & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+        rows = case.on_files & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
         case.shared[_moves_data] = np.isin(np.arange(len(case.ranks)), case.task[rows])
     moves: np.ndarray = case.shared[_moves_data]
     return moves
@@ -294,28 +294,22 @@ def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
     host = _host_of(case, members)
     who = f"node {host}" if by_node else f"task {int(case.ranks[worst])}" + (f" (on {host})" if host else "")
     checks: tuple[Check, ...] = (
-        Check(
-            "not-by-chance",
-            True,
-            f"{number_text(best.z)} standard deviations above the others: p = {p:.2g}",
-        ),
+        Check("not-by-chance", f"{number_text(best.z)} standard deviations above the others: p = {p:.2g}"),
         Check(
             "in-most-phases",
-            True,
             f"slower in {share_text(same)} of {windows} {'quarters of phases' if by_quarters else 'phases'}",
         ),
         Check(
             "per-size",
-            True,
             "calls of the same function and size class are compared, and syncs after the same bytes, so more "
             "bytes do not count",
         ),
     )
     if by_node and few:
-        checks += (Check("enough-nodes", None, f"{nodes} nodes: whether nodes usually differ is not known"),)
+        checks += (Check("enough-nodes", f"{nodes} nodes: whether nodes usually differ is not known", None),)
     if by_node and node is not None and one_for_each_node(case, node):
         text = "one task of each node makes the calls that are compared: it may be slow itself"
-        checks += (Check("not-the-task", None, text),)
+        checks += (Check("not-the-task", text, None),)
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
     title = f"calls of {who} take {factor:.2f} times as long as the same calls of others, phase by phase"
     time_s, others_s = _times_s(case, members, alike)
@@ -376,10 +370,7 @@ def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:
 
 
 def _made_by_others(case: Case, members: np.ndarray) -> np.ndarray:
-    """Find the rows of some tasks whose function other tasks call in the same phase: bool, shape (n,).
-
-    What these tasks alone do, such as writing the bytes of all, compares with nothing.
-    """
+    """Find the rows of some tasks whose function other tasks call in the same phase: bool, shape (n,)."""
     mine = members[case.task]
     kind = groups_of_rows([case.rows[name].astype(np.int64) for name in ("phase", "call")])[0]
     others = np.bincount(kind[~mine], minlength=int(kind.max(initial=-1)) + 1)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence, stripes_of
-from ensembles.diagnosis.finding import NotApplicable, refuse_if_it_matters
+from ensembles.diagnosis.finding import Check, NotApplicable, refuse_if_it_matters
 from ensembles.diagnosis.limits import LEAST_CALLS, MOST
 from ensembles.diagnosis.path_calls import looks_up
+from ensembles.diagnosis.with_meetings import OfSums
 from ensembles.model.events import is_io_of_calls
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.keyed_sums import sum_by_keys
 
 if TYPE_CHECKING:
@@ -27,7 +28,17 @@ if TYPE_CHECKING:
 class EvidenceOfSums(Evidence):
     """The evidence of the recorded sums of a run."""
 
-    are_sums = True
+    time_model = OfSums
+    unsure = (
+        Check(
+            "order",
+            "sums show neither the order of calls nor who waits for whom: record with ensio run --mode trace",
+            None,
+        ),
+    )
+
+    def places(self, rows: dict[str, np.ndarray]) -> None:
+        """Return None: sums do not show when and where calls were made."""
 
     @classmethod
     def for_run(cls, run: Run) -> EvidenceOfSums:
@@ -41,12 +52,8 @@ class EvidenceOfSums(Evidence):
         cell, number, count = run.summary.histogram
         known = place[cell] >= 0
         row = place[cell[known]]
-        keys = {name: kind[name] for name in ("call", "size")}
-        each = {name: column[row] for name, column in keys.items()}
+        each = {name: kind[name][row] for name in ("call", "size")}
         found.durations.add_summed(each | {"bin": number[known], "n": count[known]})
-        # What tasks do between calls is not known: it may be computing.
-        last = np.full(len(kind["n"]), BIN_COUNT - 1)
-        found.gaps.add_summed(keys | {"bin": last, "n": np.ones_like(last)})
         return found
 
     @staticmethod
@@ -73,8 +80,7 @@ def _sums_of_sizes(run: Run) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     place = np.empty(len(number), np.int32)
     sums = {name: cells[name] for name in ("count", "outer_count", "moved")}
     sums["own_ns"] = cells["time_ns"] - cells["inner_ns"]
-    limits = {"start_ns": cells["start_ns"]}, {"end_ns": cells["end_ns"]}
-    rows = sum_by_keys({"call": number, "size": cells["size_class"]}, sums, *limits, is_io, place)
+    rows = sum_by_keys({"call": number, "size": cells["size_class"]}, sums, {}, {}, is_io, place)
     return place, rows
 
 
@@ -108,9 +114,10 @@ def _rows_of_tasks(run: Run, kind: dict[str, np.ndarray]) -> dict[str, np.ndarra
         "n": n,
         "time_ns": np.rint(own_ns[own] * shares["own_ns"]).astype(np.int64),
         "bytes": np.rint(table.moved[own] * shares["moved"]).astype(np.int64),
-        "start_ns": kind["start_ns"][size],
-        "end_ns": kind["end_ns"][size],
     }
+    # A task is taken to be in I/O from the begin on, until it has made all calls.
+    busy_ns = np.bincount(rows["rank"], rows["time_ns"]).astype(np.int64)
+    rows |= {"start_ns": np.zeros(len(own), np.int64), "end_ns": busy_ns[rows["rank"]]}
     rows["log_ns"] = n * np.log(np.maximum(rows["time_ns"], 1) / np.maximum(n, 1))
     return {name: column[n > 0] for name, column in rows.items()}
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.limits import LEAST_CALLS, NEARLY_ALL
+
+if TYPE_CHECKING:
+    from ensembles.summaries.keyed_sums import KeyedSums
 
 TARGET_BYTES_PER_NS = (0.2, 1.0)
 """Rates of a storage target, for the least and the likely gain: its bytes take time whatever the requests."""
@@ -56,7 +59,7 @@ def within_targets(case: Case, saved_ns: np.ndarray, rate: float) -> np.ndarray:
     busiest = busiest_share(case)
     if busiest is None:
         return saved_ns
-    data = (case.layer == "posix") & np.isin(case.op, ("read", "write"))
+    data = case.on_files & np.isin(case.op, ("read", "write"))
     needed = case.by_cell(np.where(data, case.rows["bytes"], 0)).sum(axis=1) * busiest / rate
     room = np.maximum(case.length_s * 1e9 - needed, 0)
     most = case.by_cell(saved_ns).max(axis=1)
@@ -94,7 +97,9 @@ def with_shared_processors(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     return found
 
 
-def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) -> np.ndarray:
+def usual_where_shared_ns(
+    case: Case, rows: np.ndarray, usual_ns: np.ndarray, of: KeyedSums | None = None
+) -> np.ndarray:
     """Take means in place of usual durations where tasks lose their processor in calls, again and again.
 
     Which call loses it is random, so that the mean is that of all tasks on crowded nodes, by function and
@@ -108,7 +113,5 @@ def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) ->
         return usual_ns
     if case.effective_count(shared) < LEAST_CALLS:
         return usual_ns
-    _, kind = np.unique(case.rows["call"] * 128 + case.rows["size"], return_inverse=True)
-    time_ns, count = (np.bincount(kind, np.where(shared, case.rows[name], 0)) for name in ("time_ns", "n"))
-    found: np.ndarray = np.where(shared, (time_ns / np.maximum(count, 1))[kind], usual_ns)
+    found: np.ndarray = np.where(shared, case.usual_ns(of, np.inf), usual_ns)
     return found

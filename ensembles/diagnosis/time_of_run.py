@@ -44,7 +44,6 @@ from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import share_text
 from ensembles.statistics import special
 from ensembles.structure.late_entry import LEVEL, LateEntry
-from ensembles.structure.library_time import CLOCK_NS
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
 
@@ -95,7 +94,7 @@ def make_account(
     waiting = _of_task(LATE_TASK, path.late_s * (not in_turns_s), case)
     exchanged = messages_s(case.run.reading.known_ranks)
     exchanged = exchanged if len(exchanged) == case.run.tasks > 1 else np.zeros(0)
-    if case.evidence.are_sums:  # tasks wait as long as their messages show
+    if case.model.waiting_s is None:  # tasks wait as long as their messages show
         most_s = float(np.median(exchanged) - exchanged.min()) if len(exchanged) else 0.0
         slow = replace(slow, time_s=min(slow.time_s, most_s))
         rank = int(np.argmin(exchanged)) if len(exchanged) else None
@@ -133,8 +132,7 @@ def make_account(
 
 def _recorder(case: Case, path: Path) -> Entry:
     """Make the entry of the recorder's own time; that of threads at the same time counts once."""
-    each_ns = (case.recorder_between_ns + CLOCK_NS) * (case.recorder_ns > 0)
-    whole_ns = each_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
+    whole_ns = case.recorder_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
     of_call = np.bincount(case.rows["call"], np.where(path.rows, whole_ns, 0.0), 1)
     return Entry(RECORDER, 1e-9 * float(of_call.sum()), case.run.calls[int(np.argmax(of_call))].name)
 
@@ -151,10 +149,7 @@ def messages_s(table: RankTable | None) -> np.ndarray:
 
 
 def _awaited_s(rank: int, exchanged: np.ndarray, case: Case) -> float:
-    """Bound for how long others wait for what a task does outside of I/O calls.
-
-    They wait in messages and barriers, in which it is less long, and there for its I/O as well.
-    """
+    """Bound for how long others wait, in messages and barriers, for what a task does outside of I/O."""
     slow_s = float(case.model.path(np.zeros(len(case))).slow_s[case.ranks == rank].sum())
     return max(float(np.median(np.delete(exchanged, rank)) - exchanged[rank]) - slow_s, 0.0)
 
@@ -295,7 +290,7 @@ def findings_of_waits(
                 DOUBT * SURE,
                 where,
                 {"waiting_s": entry.time_s, "run_s": account.run_s},
-                (Check("waits", True, sentence), Check("gain", None, "a remedy gains a part of it, or all")),
+                (Check("waits", sentence), Check("gain", "a remedy gains a part of it, or all", None)),
                 kind.advice,
                 (0.0, entry.time_s),
                 f"{share} of the run: {entry.words}{f'; {sentence}' * (sentence != entry.words)}",
@@ -306,11 +301,7 @@ def findings_of_waits(
 
 
 def _in_turns_s(case: Case) -> float:
-    """Compute for how long the last tasks of phases wait for others that do their I/O one after the other.
-
-    In most phases no two are in it at once, and each begins so soon after the one before that chance is
-    excluded (`LEVEL`).
-    """
+    """Compute for how long the last tasks wait for others that do their I/O one after the other."""
     if not case.model.shows_waiting:
         return 0.0
     shape = case.present.shape

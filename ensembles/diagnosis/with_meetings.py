@@ -220,8 +220,6 @@ class WithMeetings:
     rows : dict of str to ndarray, shape (n,)
         With ``start_ns``, ``end_ns`` and ``time_ns`` of each row of the shared evidence.
     ranks : ndarray of int64, shape (tasks,)
-    span_s : float
-        From the first call to the last: no gain is larger.
     ends_together : ndarray of bool, shape (windows,)
         Windows at whose ends all tasks meet.
     others : int or None
@@ -241,11 +239,10 @@ class WithMeetings:
         cells: Cells,
         rows: dict[str, np.ndarray],
         ranks: np.ndarray,
-        span_s: float,
         ends_together: np.ndarray,
         others: int | None,
     ) -> None:
-        self._cells, self._ranks, self._span_s = cells, ranks, span_s
+        self._cells, self._ranks = cells, ranks
         self._ends_together, self._others = ends_together, others
         self._arrival, self._is_empty = cells.arrival_ns, not len(rows["time_ns"])
         self._time_ns = rows["time_ns"]
@@ -359,7 +356,6 @@ class WithMeetings:
 
         Windows have different lengths by design, and longer ones gain more. So the error is that of the ratio
         of gain to length, of which each window is one observation (the ratio estimator of sampling theory).
-        No gain is larger than the windows in which it lies.
         """
         gains = self.gains_s(saved_ns)
         middle, active = float(gains.sum()), gains > 0
@@ -370,7 +366,7 @@ class WithMeetings:
         low = middle - float(np.hypot(middle - min(self.likely_s(low_ns), middle), least))
         highest = np.maximum(self.gains_s(high_ns), gains)
         high = middle + float(np.hypot(highest.sum() - middle, least))
-        return max(low, 0.0), min(high, float(self._cells.length_s[highest > 0].sum()), self._span_s)
+        return max(low, 0.0), high
 
 
 class OfSums(WithMeetings):
@@ -378,10 +374,8 @@ class OfSums(WithMeetings):
 
     waiting_s = late_outside = None
 
-    def __init__(
-        self, cells: Cells, rows: dict[str, np.ndarray], ranks: np.ndarray, span_s: float, meet: bool
-    ) -> None:
-        super().__init__(cells, rows, ranks, span_s, np.ones(1, bool), None)
+    def __init__(self, cells: Cells, rows: dict[str, np.ndarray], ranks: np.ndarray, meet: bool) -> None:
+        super().__init__(cells, rows, ranks, np.ones(1, bool), None)
         self.shows_waiting, self.is_of_run = meet, len(ranks) == 1
 
     @cached_property
@@ -401,4 +395,4 @@ class OfSums(WithMeetings):
         low_s, high_s = (1e-9 * self._most_ns(each) for each in (low_ns, high_ns))
         likely_s = self.likely_s(saved_ns)
         most_s = max(float(high_s.max(initial=0.0)), (1 + MARGIN) * likely_s)
-        return min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely_s), min(most_s, self._span_s)
+        return min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely_s), most_s

@@ -11,6 +11,12 @@ from typing import Any, ParamSpec, TypeVar
 from ensembles.faces.text import answer_text
 from ensembles.model.statement import Part, Statement, Table
 
+MOST_LISTED, MOST_ROWS = 5, 8
+"""Entries of a list, and rows of a table or picture, that a screen has."""
+
+SMALL_PART, NOTABLE_PART = 0.01, 0.1
+"""Parts of a whole: below the first, a text leaves a number out; from the second on, it changes an answer."""
+
 Arguments = ParamSpec("Arguments")
 Shown = TypeVar("Shown")
 

@@ -338,25 +338,23 @@ WORDS = {
     "diagnose.try": "ensio try RUN --with {remedy}",
     "diagnose.gain": (
         "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
-        "[; {loop}]"
     ),
     "diagnose.gain_open": (
-        "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate][; {loop}]"
+        "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate]"
     ),
     "diagnose.gain_likely": (
         "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, and up to {high_s:s} at most"
-        "[; {loop}]"
     ),
     "diagnose.gain_unknown": "gain not known",
-    "diagnose.loop": "of the upper end, {loop_s:s} are in the loop around the calls, and may stay",
     "diagnose.none": (
         "no finding[is_part? in what was recorded][is_waiting? but the waiting above]"
         "[is_whole? that matters]."
     ),
     "diagnose.unread": "no finding, because nothing could be examined[: {why}].",
     "diagnose.more": "and {count:n weaker finding} (--verbose).",
-    "diagnose.clean": "looked for and not found: {causes:names}.",
+    "diagnose.clean": "looked for and not found[is_part? in what was recorded]: {causes:names}.",
     "diagnose.lost": "{lost:clause}.",
+    "diagnose.not_ended": "{processes} did not end the recording: this is what was recorded until then.",
     "diagnose.undecided": "not decided: {id}: {reason}.",
     "diagnose.one_run": "one run alone does not show {causes:names}.",
     "diagnose.could_cost": "{id} (up to {at_most_s:s}[: record {record}])",

@@ -13,6 +13,7 @@ from ensembles.history.record import KindRecord, RunRecord
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import bytes_text
+from ensembles.readers.foreign.darshan.header import runs_of
 from ensembles.readers.foreign.darshan.source import CountedLog, read_counters
 from ensembles.readers.native.directory import holds_record
 from ensembles.run.anonymise import hash_in_place, site_names
@@ -62,20 +63,17 @@ def add_logs(
     experiment: str | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Iterator[Added]:
-    """Add logs to a history; yields the same sums after each transaction.
+    """Add the runs of logs to a history; yields the same sums after each transaction.
 
-    Logs that the history has by their path are not read again, so that an interrupted command continues.
+    Those of which the history has a path are not read again, so that an interrupted command continues.
     """
     done = Added()
     known = history.paths()
-    paths = []
-    for path in dict.fromkeys(find_logs(patterns)):
-        if path in known:
-            done.known += 1
-        else:
-            paths.append(path)
+    every = runs_of(dict.fromkeys(find_logs(patterns)))
+    new = [run for run in every if known.isdisjoint(run)]
+    done.known = len(every) - len(new)
     rows: list[tuple[RunRecord, str, Mapping[str, str]]] = []
-    for _, log in read_counters(paths):
+    for _, log in read_counters(new):
         if isinstance(log, EnsioError):
             done.damaged.append(str(log))
             continue

@@ -258,12 +258,12 @@ def first_changed(series: Series, parts: Sequence[int], begin: int, lasts: bool 
 
     `lasts`: several runs show it, so that distances from medians count: one slow night is not its begin.
     """
-    from ruptures import Dynp
-
     values = series.value[begin:, list(parts)]
     spread = np.where(np.nanstd(values, axis=0) > 0, np.nanstd(values, axis=0), 1.0)
     scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / spread, 0.0)
-    if len(scaled) < 3:
-        return len(series.value) - 1
-    found: int = Dynp(model="l1" if lasts else "l2", min_size=1, jump=1).fit(scaled).predict(1)[0]
-    return begin + found
+
+    def apart(of: np.ndarray) -> float:
+        return float(np.abs(of - np.median(of, axis=0)).sum() if lasts else of.var(axis=0).sum() * len(of))
+
+    both = {at: apart(scaled[:at]) + apart(scaled[at:]) for at in range(1 + lasts, len(scaled) - lasts)}
+    return begin + min(both, key=both.__getitem__, default=len(scaled) - 1)

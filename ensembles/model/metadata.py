@@ -114,6 +114,9 @@ class Mount:
 KERNEL_BYTES = ("read", "written", "fetched", "dirtied", "excluded_read", "excluded_written")
 """Numbers of `KernelBytes`."""
 
+LEAST_BYTES = 1 << 19
+"""What programs move besides their files: start of the program, names of users, locales."""
+
 
 @dataclass(frozen=True, slots=True)
 class KernelBytes:
@@ -122,7 +125,7 @@ class KernelBytes:
     # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets.
     read: int
     written: int
-    # fetched, dirtied: Bytes that were fetched from storage, and made dirty to be sent there.
+    # fetched, dirtied: Bytes that were fetched from storage, and that are to be sent there.
     fetched: int
     dirtied: int
     # excluded_read, excluded_written: Bytes of calls that are not recorded because of their file, pipes and
@@ -133,7 +136,8 @@ class KernelBytes:
     # ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a process
     # was seen with a context of libaio, or rings of io_uring; ``piped-in``, ``piped-out``: the standard
     # input, or output, of a process without a launcher was a pipe; ``inline-stdio``: inline functions of
-    # stdio moved bytes of files; ``children``: a process has waited for children.
+    # stdio moved bytes of files; ``children``: a process has waited for children; ``mapped``: strace shows
+    # that the program mapped files.
     facts: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()  # File names of shared libraries of a relinked program that may do I/O
     # Why a program among the processes could not be recorded, and what to do.

@@ -25,7 +25,7 @@ COUNTERS: dict[str, tuple[str, str]] = {
     "read_calls": ("", "read system calls of the process (syscr)"),
     "write_calls": ("", "write system calls of the process (syscw)"),
     "read_bytes": ("bytes", "fetched from storage for the process"),
-    "write_bytes": ("bytes", "made dirty by the process, to be sent to storage"),
+    "write_bytes": ("bytes", "written by the process, to be sent to storage"),
     "cancelled_write_bytes": ("bytes", "of write_bytes: deleted before they were sent"),
     "available_bytes": ("bytes", "memory of the node that programs can still have (MemAvailable)"),
     "cached_bytes": ("bytes", "page cache of the node (Cached)"),

@@ -61,10 +61,6 @@ if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
 
 
-NO_CALLS = (
-    "no call was recorded, which does not show that there was no I/O: ensio help troubleshooting lists the "
-    "causes"
-)
 _NOT_SHOWN = "it does not show where the time of the run went, copy it again or record the run again"
 
 
@@ -204,8 +200,17 @@ class RunReading:
         No call was recorded, a hundredth of the calls is missing, or a number cannot be so.
         """
         if not self.has_calls or self.missing:  # in this order: sums that are read may be damaged
-            return self.missing or NO_CALLS
+            return self.missing or self._no_calls
         return "; ".join(self.implausible.values())
+
+    @property
+    def _no_calls(self) -> str:
+        left_out = self._run.info.excluded_calls
+        if left_out:
+            which = f"{count_text(left_out, 'call')} on system files, pipes or terminals, and no other"
+            return f"{which}: ENSIO_EXCLUDE= records those on files, too"
+        shows = "no call was recorded, which does not show that there was no I/O"
+        return f"{shows}: ensio help troubleshooting lists the causes"
 
     @property
     def life(self) -> tuple[int, bool]:

@@ -9,11 +9,9 @@ from typing import Any
 
 from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call
-from ensembles.model.metadata import KernelBytes
+from ensembles.model.metadata import LEAST_BYTES, KernelBytes
 from ensembles.model.units import STRACE, bytes_text, count_text
 
-_LEAST_BYTES = 1 << 19
-"""What programs move besides their files: start of the program, names of users, locales."""
 _LEAST_SHARE = 0.1
 _LEAST_FETCHED = 8 << 20
 """Bytes below which loading a program and its libraries may be the reason."""
@@ -27,6 +25,11 @@ _PAGE_BYTES = 4096
 _INODE_BYTES = 512
 HIDING = frozenset(("io_uring_enter", "io_submit"))
 """System calls in the text of another tool that does not show what they read and write."""
+BEYOND_CALLS = (
+    "which no recorded call shows: use read and write calls if the program has such a setting, or record "
+    "tracepoints of the kernel (perf record -e 'io_uring:*,block:*')"
+)
+"""What to do about I/O that goes through no call of its program."""
 _CHANGES = re.compile(r"f?chmod|f?truncate|(posix_)?fallocate|(sym|un)?link|re(name|move)|(mk|rm)dir")
 """Calls that change inodes."""
 _BUFFER_BYTES = 8192
@@ -40,8 +43,8 @@ class Unseen:
     # read_bytes, written_bytes: Moved by system calls
     read_bytes: int
     written_bytes: int
-    # fetched_bytes, dirtied_bytes: Fetched from storage, and made dirty, without read and write calls: by
-    # mapped files, libaio, io_uring
+    # fetched_bytes, dirtied_bytes: Fetched from storage, and to be sent there, without read and write calls:
+    # by mapped files, libaio, io_uring
     fetched_bytes: int
     dirtied_bytes: int
     sentence: str  # What was not seen, why, and what to do
@@ -79,16 +82,16 @@ def find_unseen(
     recorded = {op: _recorded(calls, op, linked) for op in ("read", "write")}
     read = kernel.read - recorded["read"] - kernel.excluded_read - slack
     written = kernel.written - recorded["write"] - kernel.excluded_written
-    most = _LEAST_BYTES * processes
-    read = read if comparable and read >= max(_LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
+    most = LEAST_BYTES * processes
+    read = read if comparable and read >= max(LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
     least: float = _PAGE_BYTES
     if linked:
-        least = 1 if libraries and not has_io else _LEAST_BYTES
+        least = 1 if libraries and not has_io else LEAST_BYTES
     least = max(least, min(most, _LEAST_SHARE * kernel.written))
     written = written if comparable and written >= least else 0
     edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
     of_files = kernel.dirtied - recorded["write"] - edges
-    perhaps_piped = "piped-out" in kernel.facts and of_files < _LEAST_BYTES <= written
+    perhaps_piped = "piped-out" in kernel.facts and of_files < LEAST_BYTES <= written
     if perhaps_piped and kernel.dirtied >= recorded["write"]:
         written = 0  # on pipes
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
@@ -116,27 +119,20 @@ def find_unseen(
             f"{_why(kernel, linked, libraries, scans, perhaps_piped and written > 0)}"
         )
     if dirtied or fetched:
-        moved = [f"made at least {bytes_text(dirtied)} of files dirty"] if dirtied else []
+        moved = [f"wrote at least {bytes_text(dirtied)} to files"] if dirtied else []
         moved += [f"fetched {bytes_text(fetched)} from storage"] if fetched else []
-        through = f"through {' and '.join(ways)}, " if ways else ""
-        advice = "use read and write calls to see it" if ways else _why(kernel, linked, libraries, False)
-        parts.append(
-            f"the processes {' and '.join(moved)} without read and write calls, {through}which is not "
-            "recorded" + ("" if parts else f": {advice}")
-        )
+        advice = f": {_why(kernel, linked, libraries, False)}" * (not parts)
+        how = f"through {' and '.join(ways)}, {BEYOND_CALLS}" if ways else f"which is not recorded{advice}"
+        parts.append(f"the processes {' and '.join(moved)} without read and write calls, {how}")
     hidden = {call.name: count for call, (count, _) in calls.items() if call.name in HIDING and count}
     by_kernel = [name for name in ways if name in ("libaio", "io_uring")]
-    if hidden:
+    if hidden or "mapped" in kernel.facts:
         hiding = f"{count_text(sum(hidden.values()), 'call')} of {' and '.join(sorted(hidden))}"
+        hiding = hiding if hidden else "accesses to mapped files"
+        parts.append(f"{hiding} may have moved bytes of files, {BEYOND_CALLS}")
+    elif by_kernel and not (dirtied or fetched):
         parts.append(
-            f"{hiding} may have moved bytes of files, which their arguments do not show: record the program "
-            "with ensio run, which compares with the kernel's counters, or use read and write calls to see "
-            "this I/O"
-        )
-    elif by_kernel and not parts:
-        parts.append(
-            f"requests of {' and '.join(by_kernel)} are not recorded, nor how long the program waited for "
-            "them: use read and write calls to see this I/O"
+            f"requests of {' and '.join(by_kernel)} moved unknown bytes in an unknown time, {BEYOND_CALLS}"
         )
     elif not parts and "unchecked" in kernel.facts:
         parts.append(f"the bytes of a process cannot be checked: {_why(kernel, linked, libraries, False)}")
@@ -149,13 +145,13 @@ def find_unseen(
         or read_files
         or (fetched and by_kernel)
         or hidden
-        or "unchecked" in kernel.facts
+        or not {"unchecked", "mapped"}.isdisjoint(kernel.facts)
     )
     hides_time = is_much or fetched > 0 or bool(by_kernel)
     return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much, hides_time)
 
 
-def _is_considerable(missing: int, of: int, least: int = _LEAST_BYTES) -> bool:
+def _is_considerable(missing: int, of: int, least: int = LEAST_BYTES) -> bool:
     return missing >= max(least, _LEAST_SHARE * of)
 
 

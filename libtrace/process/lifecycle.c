@@ -129,6 +129,7 @@ static int64_t begin_first(void *unused)
         ensio_calls_choose(ensio_settings.layers);
     ensio_sites_choose(ensio_settings.callers, ensio_settings.python_lines);
     ensio_clock_choose();
+    ensio_spool_begun = ensio_clock_read();
     ensio_tick_rate_begin();
     int joined = ensio_run_directory_join();
     if (joined != 0) {
@@ -160,6 +161,7 @@ int ensio_begin(void)
         ensio_with_private_files(begin_first, NULL);
         ensio_banner_begin();
     } else if (!ensio_process->generation) { /* a forked child makes its spool when it has something to record */
+        ensio_spool_begun = ensio_clock_read();
         parents_spool = ensio_spool;
         ended = 0;
         ensio_account_prepare(1);

@@ -64,10 +64,28 @@ static int make_folder(const char *path, unsigned mode)
     return made ? (int)made : S_ISDIR(found.st_mode) ? 0 : -ENOTDIR;
 }
 
+/* Whether the way to a folder leads through a link that another user made in a folder such as /tmp, where all users
+ * can. The kernel follows none where fs.protected_symlinks is set. */
+static int is_led_astray(char *path)
+{
+    struct stat around, found;
+    long failed = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, *path == '/' ? "/" : ".", &around, 0);
+    int is_foreign = 0;
+    for (char *slash = strchr(path + 1, '/'); slash && !failed && !is_foreign; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        failed = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW);
+        is_foreign = !failed && S_ISLNK(found.st_mode) && (around.st_mode & S_ISVTX) && (around.st_mode & S_IWOTH) &&
+                     found.st_uid != around.st_uid && found.st_uid != (uid_t)syscall(SYS_geteuid);
+        failed = failed ? failed : ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &around, 0);
+        *slash = '/';
+    }
+    return is_foreign;
+}
+
 /* Makes a folder and its parents; only the folder itself is private. */
 static int make_folders(char *path)
 {
-    int made = make_folder(path, 0700);
+    int made = is_led_astray(path) ? -EPERM : make_folder(path, 0700);
     if (made != -ENOENT)
         return made;
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -28,6 +28,7 @@ struct ensio_losses *ensio_losses;
 struct ensio_flights *ensio_flights;
 struct ensio_account *ensio_account;
 uint32_t ensio_spool_number;
+struct ensio_clock_reading ensio_spool_begun;
 
 #define WINDOW_KINDS (ENSIO_WINDOW_CODED + 1)
 
@@ -287,7 +288,6 @@ static int64_t make(void *unused)
         return fd;
     keep_in_place(fd);
     const uint64_t room = room_in_quota(fd);
-    struct ensio_clock_reading now = ensio_clock_read();
     int64_t error;
     struct ensio_spool *head = map_first(fd, &error);
     ensio_raw_close(fd);
@@ -308,8 +308,8 @@ static int64_t make(void *unused)
         .parent_pid = (uint32_t)syscall(SYS_getppid),
         .rank = ensio_settings.rank,
         .tasks = ensio_settings.tasks,
-        .first = now,
-        .last = now,
+        .first = ensio_spool_begun,
+        .last = ensio_spool_begun,
     };
     ensio_spool = head;
     ensio_losses = (struct ensio_losses *)(void *)((char *)head + ENSIO_SPOOL_LOSSES_BYTES);

@@ -53,7 +53,7 @@ static float share_of(const struct pfs *model, const struct task *task, int32_t 
 static void add_memory_part(struct pfs *model, struct task *task, int32_t id, int64_t bytes)
 {
     double ns = (double)bytes * 1e3 / model->settings.absorb_MB_per_s + model->settings.client_call_us * 1e3;
-    task->parts += sharing_add(model, memory_queue(model, task->node), PART_CALL, id, task->number, ns, 1);
+    task->parts += sharing_add(model, memory_queue(model, task->node), PART_CALL, id, ns, 1);
 }
 
 static void begin_write(struct pfs *model, struct task *task, int32_t id)
@@ -150,6 +150,7 @@ static void after_flush(struct pfs *model, struct task *task, int32_t id)
 void call_begin(struct pfs *model, int32_t id)
 {
     struct task *task = task_at(model, id);
+    task->number++;
     task->parts = 1;
     task->state = TASK_RUNNING;
     task->began_ns = task->earliest_ns = model->now_ns;
@@ -209,7 +210,7 @@ void call_part_done(struct pfs *model, int32_t id)
     int64_t end_ns = task->earliest_ns > model->now_ns ? task->earliest_ns : model->now_ns;
     double stretch = task->call.operation == PFS_SEEK ? 1 : stretch_of(model, task);
     end_ns += whole((double)(end_ns - task->began_ns) * (stretch - 1));
-    if (end_ns == model->now_ns || !sharing_at(model, end_ns, PART_DELAY, id, task->number))
+    if (end_ns == model->now_ns || !sharing_at(model, end_ns, PART_DELAY, id))
         call_end(model, id);
 }
 
@@ -240,7 +241,6 @@ void call_take(struct pfs *model, int32_t id)
     else
         task_at(model, task->next)->previous = task->previous;
     task->state = TASK_IDLE;
-    task->number++; /* parts of an earlier call have no owner any more */
 }
 
 void call_give_up(struct pfs *model, int32_t id)
@@ -252,10 +252,11 @@ void call_give_up(struct pfs *model, int32_t id)
         return;
     case TASK_QUEUED:
         metadata_give_up(model, id);
+        sharing_give_up(model, id); /* commits of a close */
         break;
     case TASK_WAITING:
     case TASK_RUNNING:
-        sharing_give_up(model, id, task->number);
+        sharing_give_up(model, id);
         nodes_leave(model, id);
         joined_end(model, id);
         break;
@@ -263,5 +264,4 @@ void call_give_up(struct pfs *model, int32_t id)
         break;
     }
     task->state = TASK_IDLE;
-    task->number++;
 }

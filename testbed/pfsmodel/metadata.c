@@ -24,7 +24,7 @@ static void start(struct pfs *model, int32_t id)
 {
     struct task *task = task_at(model, id);
     task->state = TASK_RUNNING;
-    if (sharing_at(model, model->now_ns + service_ns(model, id), PART_METADATA, id, task->number))
+    if (sharing_at(model, model->now_ns + service_ns(model, id), PART_METADATA, id))
         model->metadata_busy++;
     else
         call_part_done(model, id);

@@ -94,7 +94,7 @@ static void gather(struct pfs *model, int32_t id)
 {
     struct node *node = node_at(model, id);
     int64_t time_ns = model->now_ns + whole(model->settings.gather_us * 1e3);
-    node->gathering = sharing_at(model, time_ns, PART_GATHER, id, 0);
+    node->gathering = sharing_at(model, time_ns, PART_GATHER, id);
     if (!node->gathering)
         nodes_gathered(model, id);
 }

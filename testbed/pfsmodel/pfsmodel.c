@@ -24,12 +24,14 @@ static int32_t stripes_of(const struct pfs_settings *settings)
     return (int32_t)(stripes >= 1 && stripes < targets ? stripes : targets);
 }
 
-static int64_t part_limit(const struct pfs_settings *settings, const struct pfs_limits *limits)
+/* A call occupies at most all targets of its file, the link and the memory, and so does a drain. All chunks are full
+ * but the first and the last of a run; a queue has few runs. */
+static int64_t chunk_limit(const struct pfs_settings *settings, const struct pfs_limits *limits)
 {
-    /* A call occupies at most all targets of its file, the link and the memory, and so does a drain. */
-    int64_t of_task = 2 * (int64_t)stripes_of(settings) + 5;
-    int64_t parts = of_task * at_least(1, limits->tasks) + at_least(1, limits->nodes) + SPARE_PARTS;
-    return parts < INT32_MAX ? parts : INT32_MAX;
+    int64_t of_task = 2 * (int64_t)stripes_of(settings) + 5, nodes = at_least(1, limits->nodes);
+    int64_t parts = of_task * at_least(1, limits->tasks) + nodes + SPARE_PARTS;
+    int64_t chunks = parts / 4 + 8 * nodes + 64 * (int64_t)settings->targets;
+    return chunks < parts ? chunks : parts;
 }
 
 /* Assigns each array its position. Returns the total size. */
@@ -49,8 +51,7 @@ static size_t lay_out(struct pfs *model, const struct pfs_settings *settings, co
         {&model->queue_heap_at, (queues + QUEUE_HEAP_FIRST) * sizeof(struct queue_heap_entry)},
         {&model->queue_heap_places_at, queues * sizeof(int32_t)},
         {&model->target_bytes_at, (size_t)settings->targets * sizeof(double)},
-        {&model->parts_at, (size_t)part_limit(settings, limits) * sizeof(struct part)},
-        {&model->heap_at, (size_t)part_limit(settings, limits) * sizeof(struct heap_node)},
+        {&model->chunks_at, (size_t)(chunk_limit(settings, limits) + 4) * sizeof(struct chunk)},
     };
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         *arrays[i].at = end = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -76,15 +77,14 @@ void pfs_create(struct pfs *model, const struct pfs_settings *settings, const st
     model->stripes = stripes_of(settings);
     model->stripe_bytes = (int64_t)(settings->stripe_MiB * 0x1p20);
     model->queue_count = 2 * model->limits.nodes + model->targets + 1;
-    model->part_limit = (int32_t)part_limit(settings, limits);
-    model->part_count = 1;
+    model->chunk_end = 1;
+    model->chunks_left = (int32_t)chunk_limit(settings, limits);
     model->first_done = model->last_done = NOBODY;
     noise_create(model);
     metadata_create(model);
     for (int32_t i = 0; i < model->limits.tasks; i++) {
         struct task *task = task_at(model, i);
         task->stretch = 1;
-        task->number = 1;
         for (int j = 0; j < PFS_STREAMS; j++)
             task->streams[j].file = NOBODY;
         pfs_place(model, i, (int32_t)(i / (int64_t)settings->tasks_per_node) % model->limits.nodes);
@@ -151,6 +151,14 @@ void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call)
     sharing_settle(model);
 }
 
+void pfs_wait(struct pfs *model, int32_t task, int64_t time_ns)
+{
+    task_at(model, task)->state = TASK_RUNNING;
+    if (!sharing_at(model, time_ns, PART_DELAY, task))
+        call_end(model, task);
+    sharing_settle(model);
+}
+
 int64_t pfs_next_ns(const struct pfs *model)
 {
     return sharing_next_ns(model);
@@ -158,26 +166,30 @@ int64_t pfs_next_ns(const struct pfs *model)
 
 static void part_done(struct pfs *model, const struct part *part)
 {
+    const int32_t owner = (int32_t)part->owner;
     switch ((enum part_kind)part->kind) {
     case PART_DRAIN:
-        if (cache_part_done(model, part->owner))
-            call_drained(model, part->owner);
-        return;
-    case PART_GATHER:
-        nodes_gathered(model, part->owner);
-        return;
-    case PART_METADATA:
-        metadata_done(model);
+        if (cache_part_done(model, owner))
+            call_drained(model, owner);
         break;
-    default:
+    case PART_GATHER:
+        nodes_gathered(model, owner);
+        break;
+    case PART_DELAY:
+        call_end(model, owner);
+        break;
+    case PART_METADATA:
+    case PART_LEFT:
+        metadata_done(model);
+        if (part->kind == PART_LEFT)
+            break;
+        /* fall through */
+    case PART_CALL:
+        call_part_done(model, owner);
+        break;
+    case PART_NOBODY:
         break;
     }
-    if (part->call != task_at(model, part->owner)->number)
-        return; /* the call was cancelled */
-    if (part->kind == PART_DELAY)
-        call_end(model, part->owner);
-    else
-        call_part_done(model, part->owner);
 }
 
 void pfs_advance(struct pfs *model, int64_t now_ns)

@@ -76,6 +76,9 @@ struct pfs_places pfs_places(const struct pfs *model);
  * taken. */
 void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call);
 
+/* The task, which is in no call, is complete at `time_ns`: it is taken like one whose call is complete. */
+void pfs_wait(struct pfs *model, int32_t task, int64_t time_ns);
+
 /* The time of the next event in the model if no call begins before; INT64_MAX: there is none. */
 int64_t pfs_next_ns(const struct pfs *model);
 

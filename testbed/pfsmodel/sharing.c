@@ -3,82 +3,123 @@
 #include "queue_heap.h"
 #include "capacity.h"
 
-/* ---- the heap of a queue: a pairing heap, which needs no memory besides its parts ---- */
+/* ---- the parts of a queue: sorted runs, each at least several times as long as the next newer one ---- */
 
-/* Merges two non-empty heaps. Which part is first is unpredictable, so there is no branch. */
-static inline int32_t meld(struct heap_node *nodes, int32_t a, int32_t b)
+#define LONGER 4
+
+/* The first part of a run. */
+static inline struct part *head_of(const struct pfs *model, int32_t run)
 {
-    int b_first = nodes[b].finish < nodes[a].finish;
-    int32_t first = b_first ? b : a;
-    int32_t other = first ^ a ^ b;
-    nodes[other].sibling = nodes[first].child;
-    nodes[first].child = other;
+    struct chunk *chunk = chunk_at(model, run);
+    return &chunk->parts[chunk->begin];
+}
+
+static int32_t new_chunk(struct pfs *model)
+{
+    int32_t index = model->free_chunk;
+    if (index)
+        model->free_chunk = chunk_at(model, index)->next;
+    else
+        index = model->chunk_end++;
+    model->chunks_left--;
+    struct chunk *chunk = chunk_at(model, index);
+    chunk->next = chunk->older = chunk->length = chunk->begin = chunk->end = 0;
+    return index;
+}
+
+/* Removes the first part of a run. An empty run leaves its list. */
+static inline void behead(struct pfs *model, int32_t *run)
+{
+    const int32_t index = *run;
+    struct chunk *chunk = chunk_at(model, index);
+    chunk->length--;
+    if (++chunk->begin < chunk->end)
+        return;
+    *run = chunk->older;
+    if (chunk->next) {
+        struct chunk *next = chunk_at(model, chunk->next);
+        next->older = chunk->older;
+        next->length = chunk->length;
+        __builtin_prefetch(chunk_at(model, next->next));
+        *run = chunk->next;
+    }
+    chunk->next = model->free_chunk;
+    model->free_chunk = index;
+    model->chunks_left++;
+}
+
+/* Merges a run and the next older one. Of parts that complete at the same time, those that came first are first. */
+static int32_t merged(struct pfs *model, int32_t run)
+{
+    int32_t older = chunk_at(model, run)->older, first = 0, *next = &first;
+    const int32_t rest = chunk_at(model, older)->older;
+    const int32_t length = chunk_at(model, run)->length + chunk_at(model, older)->length;
+    struct chunk *chunk = NULL;
+    chunk_at(model, run)->older = chunk_at(model, older)->older = 0;
+    while (run || older) {
+        if (!chunk || chunk->end == CHUNK_PARTS) {
+            *next = new_chunk(model);
+            chunk = chunk_at(model, *next);
+            next = &chunk->next;
+        }
+        int32_t *from = !older || (run && head_of(model, run)->finish < head_of(model, older)->finish) ? &run : &older;
+        chunk->parts[chunk->end++] = *head_of(model, *from);
+        behead(model, from);
+    }
+    chunk_at(model, first)->older = rest;
+    chunk_at(model, first)->length = length;
     return first;
 }
 
-/* Removes the root: merges its children in pairs, then the pairs from the last to the first. */
-static int32_t without_root(const struct pfs *model, int32_t root)
+static void merge_runs(struct pfs *model, struct queue *queue)
 {
-    struct heap_node *nodes = heap_at(model, 0);
-    int32_t pairs = 0, child = nodes[root].child;
-    while (child) {
-        int32_t pair = child, other = nodes[child].sibling;
-        child = 0;
-        if (other) {
-            child = nodes[other].sibling;
-            pair = meld(nodes, pair, other);
-        }
-        nodes[pair].sibling = pairs;
-        pairs = pair;
+    for (int32_t *run = &queue->runs; *run && chunk_at(model, *run)->older;) {
+        struct chunk *chunk = chunk_at(model, *run);
+        if (LONGER * (int64_t)chunk->length > chunk_at(model, chunk->older)->length)
+            *run = merged(model, *run);
+        else
+            run = &chunk->older;
     }
-    if (!pairs)
-        return 0;
-    int32_t heap = pairs;
-    pairs = nodes[heap].sibling;
-    while (pairs) {
-        int32_t next = nodes[pairs].sibling;
-        heap = meld(nodes, heap, pairs);
-        pairs = next;
+}
+
+/* 0: there is no room. That takes thousands of cancelled calls whose work still continues. */
+static int put_in(struct pfs *model, struct queue *queue, struct part part)
+{
+    struct chunk *run = chunk_at(model, queue->runs);
+    if (!queue->runs || run->next || run->end == CHUNK_PARTS) {
+        if (model->chunks_left <= 0)
+            return 0;
+        merge_runs(model, queue);
+        const int32_t index = new_chunk(model);
+        run = chunk_at(model, index);
+        run->older = queue->runs;
+        queue->runs = index;
     }
-    return heap;
+    int at = run->end++;
+    for (; at > run->begin && part.finish < run->parts[at - 1].finish; at--)
+        run->parts[at] = run->parts[at - 1];
+    run->parts[at] = part;
+    run->length++;
+    return 1;
 }
 
-/* 0: none is left. That takes thousands of cancelled calls whose work still continues. */
-static int32_t new_part(struct pfs *model)
+/* The run whose first part completes first. */
+static int32_t *first_run(const struct pfs *model, struct queue *queue)
 {
-    int32_t part = model->free_part;
-    if (part)
-        model->free_part = heap_at(model, part)->sibling;
-    else if (model->part_count < model->part_limit)
-        part = model->part_count++;
-    return part;
+    int32_t *first = &queue->runs;
+    for (int32_t *run = &chunk_at(model, *first)->older; *run; run = &chunk_at(model, *run)->older)
+        if (head_of(model, *run)->finish <= head_of(model, *first)->finish)
+            first = run;
+    return first;
 }
 
-static void free_part(struct pfs *model, int32_t index)
+static void take_from(struct pfs *model, struct queue *queue, int32_t *run)
 {
-    part_at(model, index)->owner = NOBODY;
-    heap_at(model, index)->sibling = model->free_part;
-    model->free_part = index;
-}
-
-/* Removes the first part of its queue, and cancelled parts that follow. */
-static void take_first(struct pfs *model, struct queue *queue)
-{
-    do {
-        int32_t index = queue->first;
-        queue->first = without_root(model, index);
-        free_part(model, index);
-    } while (queue->first && part_at(model, queue->first)->kind == PART_NOBODY);
-    if (!queue->first) {
+    behead(model, run);
+    if (!queue->runs) {
         queue->virtual_ns = 0;
         queue->weight = 0;
     }
-}
-
-static void put_in(struct pfs *model, struct queue *queue, int32_t index, double finish)
-{
-    *heap_at(model, index) = (struct heap_node){.finish = finish};
-    queue->first = queue->first ? meld(heap_at(model, 0), queue->first, index) : index;
 }
 
 /* ---- virtual time ---- */
@@ -87,19 +128,29 @@ static void bring(struct queue *queue, int64_t now_ns)
 {
     if (now_ns == queue->updated_ns)
         return;
-    if (queue->first)
+    if (queue->runs)
         queue->virtual_ns += (double)(now_ns - queue->updated_ns) * queue->rate / queue->weight;
     queue->updated_ns = now_ns;
 }
 
 static void schedule(struct pfs *model, int32_t id)
 {
-    const struct queue *queue = queue_at(model, id);
-    if (!queue->first) {
+    struct queue *queue = queue_at(model, id);
+    const struct part *first = NULL;
+    while (queue->runs) {
+        int32_t *run = first_run(model, queue);
+        first = head_of(model, *run);
+        if (first->kind != PART_NOBODY)
+            break;
+        take_from(model, queue, run);
+    }
+    if (!queue->runs) {
         queue_heap_remove(model, id);
         return;
     }
-    double finish = heap_at(model, queue->first)->finish;
+    double finish = first->finish;
+    if (first->kind != PART_GATHER)
+        __builtin_prefetch(&task_at(model, first->owner)->parts);
     if (id == timer_queue(model)) {
         queue_heap_set(model, id, (int64_t)finish);
         return;
@@ -134,75 +185,77 @@ void sharing_settle(struct pfs *model)
     }
 }
 
-int sharing_add(struct pfs *model, int32_t id, enum part_kind kind, int32_t owner, uint32_t call, double work_ns,
-                float weight)
+int sharing_add(struct pfs *model, int32_t id, enum part_kind kind, int32_t owner, double work_ns, float weight)
 {
     struct queue *queue = queue_at(model, id);
-    int32_t index = new_part(model);
-    if (!index)
-        return 0;
     bring(queue, model->now_ns);
-    if (!queue->first)
+    if (!queue->runs)
         capacity_set(model, id);
-    *part_at(model, index) =
-        (struct part){.owner = owner, .call = call, .kind = kind, .queue = (uint32_t)id, .weight = weight};
-    put_in(model, queue, index, queue->virtual_ns + work_ns / weight);
+    const double finish = queue->virtual_ns + work_ns / weight;
+    if (!put_in(model, queue, (struct part){finish, weight, kind, (uint32_t)owner}))
+        return 0;
     queue->weight += weight;
     has_changed(model, queue, id);
     return 1;
 }
 
-int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t owner, uint32_t call)
+int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t owner)
 {
-    int32_t id = timer_queue(model), index = new_part(model);
+    int32_t id = timer_queue(model);
     struct queue *queue = queue_at(model, id);
-    if (!index)
-        return 0;
     if (time_ns < model->now_ns)
         time_ns = model->now_ns;
-    *part_at(model, index) = (struct part){.owner = owner, .call = call, .kind = kind, .queue = (uint32_t)id};
-    put_in(model, queue, index, (double)time_ns);
+    if (!put_in(model, queue, (struct part){(double)time_ns, 0, kind, (uint32_t)owner}))
+        return 0;
     has_changed(model, queue, id);
     return 1;
 }
 
-/* Visits all parts: this is rare, and needs no additional state. */
-void sharing_give_up(struct pfs *model, int32_t owner, uint32_t call)
+static void give_up(struct pfs *model, int32_t id, struct part *part)
 {
-    for (int32_t i = 1; i < model->part_count; i++) {
-        struct part *part = part_at(model, i);
-        if (part->owner != owner || part->call != call || (part->kind != PART_CALL && part->kind != PART_DELAY))
-            continue;
-        const int32_t id = (int32_t)part->queue;
-        struct queue *queue = queue_at(model, id);
-        part->kind = PART_NOBODY;
-        if (id != timer_queue(model)) {
-            bring(queue, model->now_ns);
-            queue->weight -= part->weight;
-        }
-        if (queue->first == i)
-            take_first(model, queue);
-        has_changed(model, queue, id);
+    struct queue *queue = queue_at(model, id);
+    if (part->kind == PART_METADATA)
+        part->kind = PART_LEFT;
+    if (part->kind != PART_CALL && part->kind != PART_DELAY)
+        return;
+    part->kind = PART_NOBODY;
+    if (id != timer_queue(model)) {
+        bring(queue, model->now_ns);
+        queue->weight -= part->weight;
     }
+    has_changed(model, queue, id);
+}
+
+/* Visits all parts: this is rare, and needs no additional state. */
+void sharing_give_up(struct pfs *model, int32_t owner)
+{
+    for (int32_t id = 0; id < model->queue_count; id++)
+        for (int32_t run = queue_at(model, id)->runs; run; run = chunk_at(model, run)->older)
+            for (int32_t index = run; index; index = chunk_at(model, index)->next) {
+                struct chunk *chunk = chunk_at(model, index);
+                for (int i = chunk->begin; i < chunk->end; i++)
+                    if (chunk->parts[i].owner == (uint32_t)owner)
+                        give_up(model, id, &chunk->parts[i]);
+            }
 }
 
 int sharing_step(struct pfs *model, struct part *done)
 {
     const struct queue_heap_entry next = queue_heap_next(model);
     struct queue *queue = queue_at(model, next.queue);
-    const struct part *part = part_at(model, queue->first);
+    int32_t *run = first_run(model, queue);
+    *done = *head_of(model, *run);
     model->now_ns = next.time_ns;
     has_changed(model, queue, next.queue);
     if (next.queue != timer_queue(model)) {
         bring(queue, next.time_ns);
         /* Less than half a nanosecond of remaining work counts as none, because times are whole nanoseconds. */
-        if ((heap_at(model, queue->first)->finish - queue->virtual_ns) * queue->weight > 0.5 * queue->rate) {
+        if ((done->finish - queue->virtual_ns) * queue->weight > 0.5 * queue->rate) {
             capacity_set(model, next.queue);
             return 0;
         }
-        queue->weight -= part->weight;
+        queue->weight -= done->weight;
     }
-    *done = *part;
-    take_first(model, queue);
+    take_from(model, queue, run);
     return 1;
 }

@@ -6,16 +6,15 @@
 #include "queue_heap.h"
 #include "state.h"
 
-/* Adds work to a queue, in ns at full speed without contention. Returns 1, or 0 if no part is left; the work is then
+/* Adds work to a queue, in ns at full speed without contention. Returns 1, or 0 if there is no room; the work is then
  * complete immediately. */
-int sharing_add(struct pfs *model, int32_t queue, enum part_kind kind, int32_t owner, uint32_t call, double work_ns,
-                float weight);
+int sharing_add(struct pfs *model, int32_t queue, enum part_kind kind, int32_t owner, double work_ns, float weight);
 
 /* Adds a part that completes at a given time. Returns the same. */
-int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t owner, uint32_t call);
+int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t owner);
 
-/* Cancels the owner's call: its parts have no owner any more, and release their shares. */
-void sharing_give_up(struct pfs *model, int32_t owner, uint32_t call);
+/* Cancels the call of a task: its parts have no owner any more, and release their shares. */
+void sharing_give_up(struct pfs *model, int32_t owner);
 
 /* Updates the heap after changes. It must not be read before. */
 void sharing_settle(struct pfs *model);

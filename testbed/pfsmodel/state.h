@@ -16,24 +16,29 @@ enum part_kind {
     PART_DRAIN,    /* belongs to a background write of the cache */
     PART_DELAY,    /* the earliest completion of the call */
     PART_METADATA, /* a thread of the metadata server has served the request */
+    PART_LEFT,     /* the same, but the caller of the request has left */
     PART_GATHER,   /* the node inspects the calls that have come; the owner is a node */
-    PART_NOBODY    /* cancelled, but still in the heap */
+    PART_NOBODY    /* cancelled, but still in its queue */
 };
 
-/* A piece of work in a queue. 0 is not a part. */
+/* A piece of work in a queue. */
 struct part {
-    int32_t owner;
-    uint32_t call; /* index of the owner's call */
-    uint32_t kind : 3;
-    uint32_t queue : 29;
+    double finish; /* the queue's virtual time of completion; for timers the time itself */
     float weight;
+    uint32_t kind : 3;
+    uint32_t owner : 29;
 };
 
-/* The part's node in the pairing heap of its queue. A search reads only this, so four of them fill a cache line. */
-struct heap_node {
-    double finish; /* the queue's virtual time of completion; for timers the time itself */
-    int32_t child;
-    int32_t sibling;
+#define CHUNK_PARTS 15
+
+/* Consecutive parts of a run: parts in the order of completion. 0 is not a chunk. */
+struct chunk {
+    int32_t next;   /* of the same run, or of the free chunks; 0: the last */
+    int32_t older;  /* of the first chunk of a run: that of the queue's next run */
+    int32_t length; /* of the first chunk of a run: parts of the run */
+    uint16_t begin;
+    uint16_t end;
+    struct part parts[CHUNK_PARTS];
 };
 
 /* A resource that its work shares in proportion to weights. */
@@ -42,7 +47,7 @@ struct queue {
     double weight;     /* sum over its parts */
     double rate;       /* ns of work done in one ns */
     int64_t updated_ns;
-    int32_t first;   /* the part that completes first */
+    int32_t runs;    /* the first chunk of the run that began last; 0: the queue is empty */
     int32_t changed; /* its time in the heap is outdated: the next such queue plus two; 0: it is valid */
 };
 
@@ -146,8 +151,7 @@ struct pfs {
     size_t queues_at;
     size_t queue_heap_at;
     size_t queue_heap_places_at;
-    size_t parts_at;
-    size_t heap_at;
+    size_t chunks_at;
     size_t target_bytes_at;
 
     int32_t straggler_node;
@@ -158,9 +162,9 @@ struct pfs {
     int32_t queue_count;
     int32_t queue_heap_count;
     int32_t first_changed; /* list of queues whose times in the heap are outdated, plus one; 0: empty */
-    int32_t part_count;    /* parts that have been used */
-    int32_t part_limit;
-    int32_t free_part;
+    int32_t chunk_end;     /* of the chunks that have been used */
+    int32_t chunks_left;   /* to use */
+    int32_t free_chunk;
     int32_t file_count;
 
     int32_t first_done;
@@ -186,8 +190,7 @@ PFS_ARRAY(int32_t, place_at, places_at)
 PFS_ARRAY(struct queue, queue_at, queues_at)
 PFS_ARRAY(struct queue_heap_entry, queue_heap_at, queue_heap_at)
 PFS_ARRAY(int32_t, queue_heap_place_at, queue_heap_places_at)
-PFS_ARRAY(struct part, part_at, parts_at)
-PFS_ARRAY(struct heap_node, heap_at, heap_at)
+PFS_ARRAY(struct chunk, chunk_at, chunks_at)
 PFS_ARRAY(double, target_bytes_at, target_bytes_at)
 
 /* Times and lengths are whole numbers. Unreasonable values (36 years, an exbibyte) are clamped, because sums of them

@@ -42,8 +42,8 @@ static int32_t add_part(struct pfs *model, const struct transfer *transfer, int3
     double transfer_ns = (double)bytes * 1e3 / model->settings.target_MB_per_s;
     double work_ns = (transfer_ns + (double)requests * model->settings.request_ms * 1e6) * noise + extra_ns;
     *target_bytes_at(model, target) += (double)bytes;
-    return sharing_add(model, target_queue(model, target), transfer->kind, transfer->task, transfer->number,
-                       work_ns * transfer->factor, transfer->weight);
+    return sharing_add(model, target_queue(model, target), transfer->kind, transfer->task, work_ns * transfer->factor,
+                       transfer->weight);
 }
 
 int32_t targets_add(struct pfs *model, const struct transfer *transfer)
@@ -73,13 +73,12 @@ int32_t targets_add(struct pfs *model, const struct transfer *transfer)
     }
     int32_t node = task_at(model, transfer->task)->node;
     double link_ns = (double)transfer->bytes * 1e3 / model->settings.link_MB_per_s;
-    return parts + sharing_add(model, link_queue(node), transfer->kind, transfer->task, transfer->number, link_ns,
-                               transfer->weight);
+    return parts + sharing_add(model, link_queue(node), transfer->kind, transfer->task, link_ns, transfer->weight);
 }
 
 int32_t targets_commit(struct pfs *model, int32_t id, double work_ms)
 {
     const struct task *task = task_at(model, id);
     int32_t target = target_of(model, task->call.file, id);
-    return sharing_add(model, target_queue(model, target), PART_CALL, id, task->number, work_ms * 1e6, 1);
+    return sharing_add(model, target_queue(model, target), PART_CALL, id, work_ms * 1e6, 1);
 }

@@ -64,5 +64,5 @@ void barrier_arrive(struct simulation *simulation, int32_t number, int64_t now_n
     if (point->step->operation == BARRIER_DOMAINS)
         share_domains(simulation);
     const int64_t lasts_ns = cost_ns(simulation, (enum barrier)point->step->operation, point->bytes);
-    event_heap_put(&simulation->event_heap, now_ns + (lasts_ns > 0 ? lasts_ns : 1), EVENT_HEAP_ALL_TASKS);
+    simulation->everybody_ns = now_ns + (lasts_ns > 0 ? lasts_ns : 1);
 }

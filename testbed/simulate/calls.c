@@ -99,6 +99,7 @@ void begin_model_call(struct simulation *simulation, int32_t number, int64_t now
     };
     enter(task, now_ns, recorded, offset, bytes);
     simulation->model_calls++;
+    task->in_model = 1;
     pfs_begin(simulation->model, now_ns, &call);
 }
 

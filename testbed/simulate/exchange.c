@@ -100,7 +100,7 @@ static void finish(struct simulation *simulation, int32_t number, int64_t now_ns
     const double data_ns = 1e9 * (double)simulation->exchange->bytes[number] / costs->message_bytes_per_s;
     const double handled_ns = (double)simulation->exchange->handled[number] * costs->overhead_ns;
     const double lasts_ns = ((double)costs->message_ns + handled_ns + data_ns) * costs->exchange_scale;
-    event_heap_put(&simulation->event_heap, now_ns + 1 + (int64_t)lasts_ns, number);
+    pfs_wait(simulation->model, number, now_ns + 1 + (int64_t)lasts_ns);
 }
 
 /* Whether the other end had arrived: the task that waited for it, else -1. */

@@ -16,7 +16,7 @@ static void compute(struct simulation *simulation, int32_t number, int64_t now_n
     const int64_t lasts_ns = simulation->tasks[number].operation.bytes;
     if (lasts_ns < 0 || lasts_ns > INT64_MAX / 2 - now_ns)
         fail(EXIT_USAGE, "task %" PRId32 " computes for %" PRId64 " ns", number, lasts_ns);
-    event_heap_put(&simulation->event_heap, now_ns + lasts_ns, number);
+    pfs_wait(simulation->model, number, now_ns + lasts_ns);
 }
 
 static void begin_operation(struct simulation *simulation, struct task *task, const struct plan_operation *operation)
@@ -112,7 +112,7 @@ void run_task(struct simulation *simulation, int32_t number, int64_t now_ns)
             continue;
         case STEP_DELAY:
             task->step++;
-            event_heap_put(&simulation->event_heap, now_ns + simulation->costs.call_ns, number);
+            pfs_wait(simulation->model, number, now_ns + simulation->costs.call_ns);
             return;
         case STEP_COMPUTE:
             task->step++;
@@ -155,7 +155,9 @@ static void finish_model_calls(struct simulation *simulation, int64_t now_ns)
     int64_t done_ns;
     int32_t number;
     while ((number = pfs_take(simulation->model, &done_ns)) >= 0) {
-        leave_call(simulation, number, done_ns);
+        if (simulation->tasks[number].in_model)
+            leave_call(simulation, number, done_ns);
+        simulation->tasks[number].in_model = 0;
         run_task(simulation, number, done_ns > now_ns ? done_ns : now_ns);
     }
 }
@@ -174,30 +176,23 @@ static void begin_tasks(struct simulation *simulation)
         task->stream.file = -1;
         pfs_place(simulation->model, i, i / simulation->plan.tasks_per_node);
     }
-    event_heap_put(&simulation->event_heap, 0, EVENT_HEAP_ALL_TASKS);
 }
 
 void simulate(struct simulation *simulation)
 {
     begin_tasks(simulation);
     for (;;) {
-        const int64_t known_ns = event_heap_next_ns(&simulation->event_heap);
-        const int64_t model_ns = pfs_next_ns(simulation->model);
-        if (model_ns == INT64_MAX && known_ns == INT64_MAX)
-            break;
-        if (simulation->tasks_over == simulation->plan.tasks)
+        const int64_t model_ns = pfs_next_ns(simulation->model), everybody_ns = simulation->everybody_ns;
+        const int64_t now_ns = model_ns < everybody_ns ? model_ns : everybody_ns;
+        if (now_ns == INT64_MAX || simulation->tasks_over == simulation->plan.tasks)
             break; /* later events in the model, such as writing back caches, affect no task */
-        const int64_t now_ns = model_ns < known_ns ? model_ns : known_ns;
         pfs_advance(simulation->model, now_ns);
         finish_model_calls(simulation, now_ns);
-        while (event_heap_next_ns(&simulation->event_heap) == now_ns) {
-            const int32_t number = event_heap_take(&simulation->event_heap);
-            if (number != EVENT_HEAP_ALL_TASKS)
-                run_task(simulation, number, now_ns);
-            else
-                for (int32_t i = 0; i < simulation->plan.tasks; i++)
-                    run_task(simulation, i, now_ns);
-        }
+        if (everybody_ns > now_ns)
+            continue;
+        simulation->everybody_ns = INT64_MAX;
+        for (int32_t i = 0; i < simulation->plan.tasks; i++)
+            run_task(simulation, i, now_ns);
         /* some are complete immediately, and the model does not announce them */
         finish_model_calls(simulation, now_ns);
     }

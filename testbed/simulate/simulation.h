@@ -5,7 +5,6 @@
 #include "output.h"
 #include "plan.h"
 #include "programs.h"
-#include "event_heap.h"
 #include "recorded.h"
 
 #include <pfsmodel/pfsmodel.h>
@@ -58,6 +57,7 @@ struct task {
     uint8_t depth;
     uint8_t carried;    /* directions whose bytes enclosing calls count */
     uint8_t stage;      /* of an aggregator's current chunk */
+    uint8_t in_model;   /* in a call in the model */
     uint8_t at_barrier; /* at the end of its step of the plan */
 };
 
@@ -111,7 +111,7 @@ struct simulation {
     const struct program **programs; /* of each of the plan's calls */
     struct task *tasks;
     struct file *files;
-    struct event_heap event_heap;
+    int64_t everybody_ns; /* when all tasks continue after a barrier; INT64_MAX: they do not */
     struct barrier_point barrier;
     struct domains domains;
     struct exchange *exchange;

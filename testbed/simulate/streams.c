@@ -56,5 +56,5 @@ void move_stream_data(struct simulation *simulation, int32_t number, int64_t now
         begin_model_call(simulation, number, now_ns, NOT_RECORDED, PFS_READ, operation.file, from, bytes);
         return;
     }
-    event_heap_put(&simulation->event_heap, now_ns + simulation->costs.call_ns, number);
+    pfs_wait(simulation->model, number, now_ns + simulation->costs.call_ns);
 }

@@ -197,7 +197,7 @@ static void exchange_chunk(struct simulation *simulation, int32_t number, int64_
     const double handled_ns = (double)tasks_between(simulation, begin, end) * costs->overhead_ns;
     const double data_ns = (double)costs->message_ns + handled_ns + 1e9 * (double)bytes / costs->message_bytes_per_s;
     const double lasts_ns = (sizes_ns + data_ns) * costs->exchange_scale;
-    event_heap_put(&simulation->event_heap, now_ns + 1 + (int64_t)lasts_ns, number);
+    pfs_wait(simulation->model, number, now_ns + 1 + (int64_t)lasts_ns);
 }
 
 int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)

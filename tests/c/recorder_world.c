@@ -45,6 +45,7 @@ int ensio_begin(void)
 
 int ensio_ensure_spool(void)
 {
+    ensio_spool_begun = ensio_clock_read();
     return ensio_spool ? 0 : ensio_spool_make();
 }
 

@@ -121,6 +121,10 @@ def the_account_adds_up_and_nothing_is_longer_than_the_run(
     for name, most_s in bounds:
         if most_s > run_s * (1 + 1e-9):
             yield f"{name} is {most_s} s of a run of {run_s} s"
+    for each in answer.out["findings"]:
+        times_s = [each["evidence"][name] for name in ("time_s", "waiting_s") if name in each["evidence"]]
+        if each["gain_s"] and times_s and each["gain_s"][1] > max(times_s):
+            yield f"{each['id']} gains {each['gain_s'][1]} s of calls that take {max(times_s)} s in all"
 
 
 def _modes(line: str, answer: Answer) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -134,3 +135,40 @@ def test_info_gives_their_totals(recorder, tmp_path, capsys):
     # The kernel adds the two times up one after the other: "full" can be some microseconds ahead of "some".
     assert 0 <= around["io_full_share"] <= around["io_some_share"] + 0.01
     assert around["io_some_share"] <= 1
+
+
+FORKS = """
+import os, time
+def write(name, count):
+    with open(name, "wb", buffering=0) as file:
+        for _ in range(count):
+            file.write(bytes(1 << 20))
+pids = []
+for child in range(3):
+    pids.append(os.fork())
+    if not pids[-1]:
+        if child == 0 and not os.fork():  # a grandchild
+            write("grandchild", 7)
+            os._exit(0)
+        write(f"child{child}", 10)
+        if child == 0:
+            os.wait()
+        os._exit(0)
+write("parent", 5)
+for pid in pids:
+    os.waitpid(pid, 0)
+time.sleep(0.02)
+write("end", 1)
+"""
+
+
+@pytest.mark.parametrize("environment", [{}, {"PMI_RANK": "0", "PMI_SIZE": "1"}])
+def test_what_children_move_counts_once(preload, tmp_path, environment):
+    preload.execute(sys.executable, "-c", FORKS, check=True, cwd=tmp_path, environment=environment)
+    run = ensembles.open(preload.run)
+    assert run.tasks == (1 if environment else 5)
+    for process in run.info.processes if not environment else ():  # a process begins before its first call
+        first = int(run.events.start[run.events.rank == process.rank].min())
+        assert first >= process.start_unix_ns - run.info.origin_unix_ns
+    written = int(run.surroundings().rises("written_by_calls").rise.sum())
+    assert 43 * MIB <= written < 44 * MIB

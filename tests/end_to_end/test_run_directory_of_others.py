@@ -85,11 +85,13 @@ def test_file_in_the_place_of_the_spool_gets_no_events(preload, shared):
     assert moved.st_blocks * 512 > 4 << 20
 
 
-def test_link_of_another_user_is_not_followed(preload, shared, tmp_path):
+@pytest.mark.parametrize("inside", ["", "deep/er"])
+def test_link_of_another_user_is_not_followed(preload, shared, tmp_path, inside):
     home = tmp_path / "work" / "home"
     subprocess.run(["install", "-d", "-o", str(VICTIM), home], check=True)
     by_other("ln", "-s", home, shared / "run")
-    preload.run = shared / "run"
+    shared.chmod(0o1777)
+    preload.run = shared / "run" / inside
     process = start(preload, shared)
     message = assert_ends_by_itself(process).decode()
     assert message.startswith("ensio: no I/O is recorded")

@@ -313,7 +313,7 @@ def _pages(table: SurroundingsTable) -> list[_Line]:
 def _moved(table: SurroundingsTable) -> list[_Line]:
     found = []
     for name, label, colour, dash in (
-        ("write_bytes", "made dirty, to be written to storage", shade(COLOURS["write"], 1), "solid"),
+        ("write_bytes", "written, to be sent to storage", shade(COLOURS["write"], 1), "solid"),
         ("written_by_calls", "taken by write calls", COLOURS["write"], "dashed"),
         ("read_bytes", "fetched from storage", shade(COLOURS["read"], 1), "solid"),
         ("read_by_calls", "returned by read calls", COLOURS["read"], "dashed"),

@@ -295,10 +295,7 @@ def call_colours(summaries: ReportData) -> dict[str, str]:
 def missing(run: Any, summaries: ReportData, has_counted: bool) -> str:
     """Explain what the page cannot show, such as calls without events; ``""`` if it shows everything."""
     if not (summaries.table.totals or has_counted):
-        return (
-            "No call was recorded, and there is nothing to draw. Of a program that is linked statically, "
-            "calls are recorded if ensio-cc links it."
-        )
+        return f"There is nothing to draw: {run.reading.doubt or 'no call is chosen'}."
     if summaries.sums is None or not summaries.sums.without_event:
         return ""
     known = "Tables, histograms and moments" if summaries.table.durations_known else "Tables"

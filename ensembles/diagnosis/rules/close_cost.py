@@ -10,7 +10,7 @@ from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
 from ensembles.diagnosis.flushes import Flush, flush_of_closes
 from ensembles.diagnosis.limits import FEW, LEAST_CALLS, LEAST_RATIO, MOST
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import seconds_text
 
 
@@ -43,16 +43,12 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
         )
     mean_s = float(time_ns.sum()) * 1e-9 / count
     checks = (
-        Check(
-            "each-step",
-            True,
-            f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again",
-        ),
+        Check("each-step", f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again"),
         Check(
             "storage-has-time",
-            None,
             f"outside of I/O calls, in {seconds_text(idle_s)}, the storage could write what closes wait for; "
             "how much it would, this run does not show",
+            None,
         ),
     )
     return Remedy(
@@ -66,19 +62,14 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
     )
 
 
-_QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
-_BEHIND = 0.25
-"""Part of the time that transfers spend behind closes in the same queues, which goes with these at most."""
-
-
 def _find(case: Case) -> Remedy | None:
-    rows = (case.op == "close") & (case.layer == "posix")
+    rows = (case.op == "close") & case.on_files
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     at_most_s = case.most_s(time_ns)
     if not matters(at_most_s, case.run_s):
         return None
     flush = flush_of_closes(case, rows)
-    opens = (case.op == "open") & (case.layer == "posix")
+    opens = (case.op == "open") & case.on_files
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
     if time_ns.sum() < LEAST_RATIO * usual_ns * case.rows["n"][rows].sum():
         return None
@@ -98,19 +89,20 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
     checks = (
         Check(
             "not-the-flush",
-            True,
             f"{count:,} closes take {seconds_text(mean_s)} each; writing what the cache holds would take "
             f"{seconds_text(flush_s)}",
         ),
         Check(
             "rate-of-the-flush",
+            (
+                "the rate is that of the writes that did not fit into the cache"
+                if flush.measured
+                else "the cache took all writes, so that the rate is assumed: the busiest target writes "
+                f"{LEAST_TARGET_BYTES_PER_NS * 1e3:.0f} MB/s"
+            ),
             flush.measured or None,
-            "the rate is that of the writes that did not fit into the cache"
-            if flush.measured
-            else "the cache took all writes, so that the rate is assumed: the busiest target writes "
-            f"{LEAST_TARGET_BYTES_PER_NS * 1e3:.0f} MB/s",
         ),
-        Check("not-the-server", True, f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
+        Check("not-the-server", f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
     )
     # Closes queue up at the servers, where the calls of all tasks wait.
     saved = case.spread_ns(np.maximum(own - flush.time_ns, 0.0), np.max)
@@ -121,18 +113,8 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
         checks,
         {"closes": count, "mean_s": mean_s},
         np.maximum(own - 2 * flush.time_ns, 0.0),
-        np.minimum(_QUEUED * saved, case.rows["time_ns"]) + _behind_ns(case, saved),
-        parts=SHORTER_QUEUES,
+        np.where(saved > 0, case.rows["time_ns"], 0.0),
     )
-
-
-def _behind_ns(case: Case, saved: np.ndarray) -> np.ndarray:
-    """Estimate what transfers wait at most for the part of closes that goes: queues serve both alike."""
-    moves = (case.layer == "posix") & np.isin(case.op, ("read", "write"))
-    closing = float(saved.sum())
-    share = closing / max(closing + float(case.rows["time_ns"][moves].sum()), 1.0)
-    found: np.ndarray = np.where(moves, _BEHIND * share * case.rows["time_ns"], 0.0)
-    return found
 
 
 rule = EvidenceRule("close-cost", _find)

@@ -104,14 +104,12 @@ def _find_mismatch(case: Case) -> Remedy | None:
         for share, part in zip(stored, (LOW * (stored[0] > 0), NEARLY_ALL, 1.0), strict=True)
     )
     check = Check(
-        "few-aggregators",
-        True,
-        f"{aggregators:,} of {len(case.ranks):,} tasks write for all, on {useful} nodes",
+        "few-aggregators", f"{aggregators:,} of {len(case.ranks):,} tasks write for all, on {useful} nodes"
     )
     idle = Check(
         "idle-targets",
-        stored[0] > 0 or None,
         f"their storage calls leave {share_text(stored[0])} of the work of the targets to others",
+        stored[0] > 0 or None,
     )
     spent = seconds_text(found.slowest[found.busy].sum() * 1e-9)
     return Remedy(
@@ -178,7 +176,6 @@ def _find_coordination(case: Case) -> Remedy | None:
     spent = seconds_text(float(beyond.sum()) * 1e-9)
     check = Check(
         "beyond-storage",
-        True,
         f"collective calls take {spent} beyond the slowest storage inside them and beyond the waiting for "
         "late tasks",
     )

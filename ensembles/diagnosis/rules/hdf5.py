@@ -25,7 +25,7 @@ from ensembles.diagnosis.file_uses import (
 )
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import fixed_costs_ns
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MOST, NEARLY_ALL
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MANY, MOST, NEARLY_ALL
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, seconds_text, share_text
@@ -129,14 +129,6 @@ def with_waits_in_hdf5(case: Case, saved_ns: np.ndarray) -> np.ndarray:
     return found
 
 
-LEAST_REQUESTS = 64
-"""Requests of metadata below which a file of data, with some groups and attributes, is as it should be."""
-
-_PARTS_OF_METADATA = (
-    0.7,
-    2.0,
-)  # of the estimate: transfers that stay queue less, or as long (9 of 11 drawn runs)
-
 ADVICE = (
     "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
     "each dataset's), keep datasets open, and let HDF5 join its metadata: H5Pset_libver_bounds(latest), "
@@ -167,7 +159,7 @@ def _find_metadata(case: Case, uses: FileUses) -> Remedy | None:
     chosen = np.isin(table["kind"], (METADATA, CACHED)) & ~chunks_from_cache(table, calls)
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
     busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
-    are_few = count < LEAST_REQUESTS or count < MOST * transfers
+    are_few = count < MANY or count < MOST * transfers
     if are_few and (len(case.ranks) < 2 or not matters(busiest_s, case.run_s)):
         return None
     tasks = len(np.unique(table["rank"][chosen]))
@@ -185,16 +177,13 @@ def _find_metadata(case: Case, uses: FileUses) -> Remedy | None:
     names = case.paths(np.bincount(table["file"][chosen], table["time_ns"][chosen]))
     checks = (
         Check(
-            "inside-hdf5",
-            True,
-            f"{count:,} transfers are inside calls of HDF5 that move no data of the program",
+            "inside-hdf5", f"{count:,} transfers are inside calls of HDF5 that move no data of the program"
         ),
         Check(
             "small",
-            True,
             f"they are of {bytes_text(round(size))} on average, against {transfers:,} calls that move data",
         ),
-        Check("by-many-tasks", True, f"{tasks:,} of {len(case.ranks):,} tasks make them"),
+        Check("by-many-tasks", f"{tasks:,} of {len(case.ranks):,} tasks make them"),
     )
     return Remedy(
         share > 0,
@@ -206,7 +195,6 @@ def _find_metadata(case: Case, uses: FileUses) -> Remedy | None:
         low,
         high,
         names,
-        parts=_PARTS_OF_METADATA,
         not_inside=other_data_calls(case),
         advice=ADVICE + (ADVICE_PARALLEL if tasks > 1 else ""),
     )
@@ -273,8 +261,8 @@ def _find_refill(case: Case, uses: FileUses) -> Remedy | None:
         saved + likely * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
         (
-            Check("more-than-the-file", True, "; ".join(said)),
-            Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),
+            Check("more-than-the-file", "; ".join(said)),
+            Check("not-the-program", f"{CALLS} and the extent of the file add up to less"),
         ),
         evidence,
         # The first write of a page takes longer than the next one.
@@ -342,20 +330,18 @@ def _find_filters(case: Case, uses: FileUses) -> Remedy | None:
     checks = (
         Check(
             "inside-hdf5",
-            True,
             f"{seconds_text(own_s)} are in these calls and in none that HDF5 makes, "
             f"{share_text(own_s / whole_s)} of this and all storage calls",
         ),
         Check(
             "more-than-copies",
-            True,
             f"copies take less: the program moved {bytes_text(given_bytes)}, storage calls "
             f"{bytes_text(moved_bytes)}",
         ),
         Check(
             "no-waiting",
-            None if in_parallel else True,
             "tasks may wait for each other in HDF5" if in_parallel else "no task waits for others in HDF5",
+            None if in_parallel else True,
         ),
     )
     return Remedy(

@@ -11,7 +11,7 @@ from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.flushes import later_flushes_ns
-from ensembles.diagnosis.limits import FAR, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import FAR, FEW, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_bytes_of_few, transfers
 from ensembles.model.spans import find_spans, some_spans_text
@@ -23,10 +23,6 @@ from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-
-_PARTS = (0.4, 2.0)
-"""Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
 
 
 ADVICE_ONE = (
@@ -70,12 +66,9 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
     checks = (
         Check(
             "alone",
-            True,
             f"in {phases}, task {late.rank} moves {amount}, and no other of {run.tasks:,} tasks moves any",
         ),
-        Check(
-            "others-wait", True, f"it enters collective calls {seconds_text(late.late_s)} after the others"
-        ),
+        Check("others-wait", f"it enters collective calls {seconds_text(late.late_s)} after the others"),
     )
     return Remedy(
         rows,
@@ -106,8 +99,8 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
     # Where something else than the bytes slows these tasks, too, they gain what the bytes take the others.
     slower, left = uneven.slower, uneven.left
     by_bytes = np.maximum(slower, 1) if uneven.is_slowed else 1.0
-    bounds = [np.maximum(1 - left / np.minimum(slower, 1), 0) / by_bytes] * 2 + [1 - left]
-    low, saved, high = (np.where(rows, case.rows["time_ns"] * case.of_cells(bound), 0.0) for bound in bounds)
+    part = case.of_cells(np.maximum(1 - left / np.minimum(slower, 1), 0) / by_bytes)
+    saved = np.where(rows, case.rows["time_ns"] * part, 0.0)
     late = later_flushes_ns(case, uneven.heavy)
     return Remedy(
         rows,
@@ -115,9 +108,9 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         f"{uneven.title}, and the others wait for {'it' if len(uneven.tasks) == 1 else 'them'}",
         uneven.checks,
         uneven.evidence,
-        0.5 * (low + late),
-        high + late,
-        parts=_PARTS,
+        _LEAST * (saved + late),
+        # The others, which wait at the same servers, or take the bytes over, become faster or slower.
+        case.spread_ns(np.minimum(FEW * (saved + late), case.rows["time_ns"]), np.max),
     )
 
 
@@ -165,8 +158,8 @@ class Uneven:
         too = ": other things slow them, too" * self.is_slowed
         same = f"their time per byte is {number_text(alike, 2)} times that of the others{too}"
         self.checks = (
-            Check("more-bytes", True, f"{who} {move} of all tasks"),
-            Check("same-time-per-byte", None if self.is_slowed else True, same),
+            Check("more-bytes", f"{who} {move} of all tasks"),
+            Check("same-time-per-byte", same, None if self.is_slowed else True),
         )
 
 
@@ -192,7 +185,7 @@ def find_counted(run: Run) -> Finding | None:
     rank = ranks["rank"].astype(np.int64)
     moved = np.bincount(rank, ranks["bytes_read"] + ranks["bytes_written"], run.tasks)
     time_s = np.bincount(rank, ranks["read_s"] + ranks["write_s"] + ranks["meta_s"], run.tasks)
-    unknown = Check("others-wait", None, "counters do not show whether the others wait for them")
+    unknown = Check("others-wait", "counters do not show whether the others wait for them", None)
     uneven = find_uneven(np.arange(run.tasks), moved, time_s)
     if uneven is None:
         return None

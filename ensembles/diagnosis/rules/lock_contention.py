@@ -47,6 +47,7 @@ class StripeWrites(Summary):
 
     columns = ("rank", "call", "file", "offset", "requested", "moved", "start", "duration")
     requires = ANY_ORDER
+    meaning = 1
 
     def __init__(self, phases: Phases | None, stripe_bytes: np.ndarray) -> None:
         self._phases, self._stripe_bytes = phases, stripe_bytes
@@ -62,8 +63,7 @@ class StripeWrites(Summary):
         """Add events."""
         if not len(chunk):
             return
-        posix = np.array([call.layer == "posix" for call in chunk.calls])[chunk.call]
-        chosen = posix & (chunk.op == OPS.index("write")) & (chunk.offset >= 0) & (chunk.moved > 0)
+        chosen = (chunk.op == OPS.index("write")) & (chunk.offset >= 0) & (chunk.moved > 0)
         chosen &= self._stripe_bytes[np.minimum(chunk.file, len(self._stripe_bytes) - 1)] > 0
         at = np.flatnonzero(chosen)
         if not len(at):
@@ -173,6 +173,8 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     if nodes is None:
         raise NotApplicable("the nodes of some tasks are not known: record all tasks with ensio")
     rows = summary.to_arrays()
+    mine = case.calls_on_files[rows["call"]]
+    rows = {name: column[mine] for name, column in rows.items()}
     follows, taken, effect, p = alternation(rows, case.ranks, nodes)
     if len(follows) < LEAST_CALLS:
         return None
@@ -185,7 +187,7 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     if p > LEVEL or factor < MOST_RATIO:
         return None
     task = np.searchsorted(case.ranks, rows["rank"])
-    writes = (case.op == "write") & (case.layer == "posix") & np.isin(case.rows["call"], rows["call"])
+    writes = (case.op == "write") & case.on_files & np.isin(case.rows["call"], rows["call"])
     whole = np.bincount(task, minlength=len(case.ranks))
     part = np.bincount(task[follows][taken], minlength=len(case.ranks)) / np.maximum(whole, 1)
     share = np.where(writes, part[case.task], 0.0)
@@ -197,16 +199,15 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     checks = (
         Check(
             "not-by-chance",
-            True,
             f"{int(taken.sum()):,} of {len(taken):,} writes follow one of another node in their stripe: "
             f"permutation of tasks over nodes, p = {p:.2g}",
         ),
-        Check("not-the-alignment", True, "compared are writes of one size with as many ends inside a stripe"),
+        Check("not-the-alignment", "compared are writes of one size with as many ends inside a stripe"),
         Check(
             "clocks",
-            clocks,
             f"clocks of nodes agree to {'an unknown time' if error_s is None else seconds_text(error_s)}; "
             f"a write takes {seconds_text(usual_s)}",
+            clocks,
         ),
     )
     return Remedy(

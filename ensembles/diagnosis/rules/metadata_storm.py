@@ -15,9 +15,8 @@ from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_CALLS
+from ensembles.diagnosis.limits import AGAIN, DENSE, LARGE_BYTES, LEAST_CALLS
 from ensembles.diagnosis.path_calls import (
-    KEPT,
     REMOVING,
     REWRITE,
     leave_out_calls,
@@ -26,7 +25,7 @@ from ensembles.diagnosis.path_calls import (
     written_anew,
 )
 from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
@@ -97,12 +96,12 @@ def opened_again(case: Case, uses: FileUses) -> OpenedAgain | None:
     sentence = f"tasks open {count_text(len(files), 'file')} {times:,} times more than once each"
     return OpenedAgain(
         rows,
-        np.minimum(KEPT * opening, 1.0),
+        np.minimum(DENSE * opening, 1.0),
         np.minimum(opening + besides, 1.0),
         np.minimum(opening + closing, 1.0),
         title,
         files,
-        Check("same-file-again", True, sentence),
+        Check("same-file-again", sentence),
         {"opens": count, "mean_s": time_ns * 1e-9 / count, "read_bytes": read},
     )
 
@@ -122,11 +121,10 @@ def find_counted(run: Run) -> Finding | None:
     checks = (
         Check(
             "again-and-again",
-            True,
             f"{count:,} opens and stats are {number_text(count / pairs)} for each task and file",
         ),
         Check(
-            "which-files", None, "counters of several files do not show which of these calls takes the time"
+            "which-files", "counters of several files do not show which of these calls takes the time", None
         ),
     )
     return counted_finding(
@@ -164,8 +162,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         low,
         high,
         opened.files,
-        fewer=case.rows["n"] * opened.share * (case.rows["depth"] == 0),
-        parts=SHORTER_QUEUES,
         advice=REWRITE if anew else KEEP_OPEN,
     )
 
@@ -175,9 +171,8 @@ def _find_polling(case: Case, uses: FileUses) -> Remedy | None:
     rows = np.zeros(len(case), bool) if waits is None else waits.share > 0
     if waits is None or not rows.any():
         return None
-    failed = case.rows["n"] * waits.share
     saved = case.rows["time_ns"] * waits.share
-    count, errors = int(np.rint(failed.sum())), " and ".join(waits.errors)
+    count, errors = int(np.rint(case.rows["n"] @ waits.share)), " and ".join(waits.errors)
     names = " and ".join(np.unique(case.name[rows]).tolist())
     until = f"{count_text(count, 'call')} of {names} fail ({errors}) and are made again until they succeed"
     sentence = f"from the first failure on a path to the last are {seconds_text(waits.between_s)} in all"
@@ -186,13 +181,11 @@ def _find_polling(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         saved,
         f"{until}, on {count_text(len(waits.files), 'path')}",
-        (Check("again", True, sentence), Check("needed", None, needed)),
-        {"failed": count, "between_s": waits.between_s},
+        (Check("again", sentence), Check("needed", needed, None)),
+        {"failed": count, "waiting_s": waits.between_s},
         np.zeros(len(case)),
         files=waits.files,
-        fewer=failed,
         advice="; ".join(ADVICE_OF_FAILURES[error] for error in waits.errors),
-        outside_s=waits.between_s,
     )
 
 

@@ -110,7 +110,7 @@ def phases_in_turns(case: Case) -> PhasesInTurns | None:
 
 def _storage_calls(case: Case) -> np.ndarray:
     """Find transfers of POSIX in phases: tasks leave a collective call in turns because of its messages."""
-    rows: np.ndarray = transfers(case) & (case.layer == "posix") & (case.rows["phase"] > 0)
+    rows: np.ndarray = transfers(case) & case.on_files & (case.rows["phase"] > 0)
     return rows
 
 
@@ -199,20 +199,17 @@ def _remedy(case: Case, found: PhasesInTurns, elsewhere: float, title: str) -> R
     checks = (
         Check(
             "not-by-chance",
-            True,
             f"in {len(found.turns):,} of {found.tested:,} phases the gaps between the ends vary by "
             f"{variation:.2f} of their mean (median); independent ends are even in {found.chance:.2g} of all "
             f"phases: p = {found.p:.2g}",
         ),
         Check(
             "not-the-program",
-            True,
             f"all {found.unit}s begin within {begin} and end over {end}"
             + (f", the tasks of one within {inside}" if found.unit == "node" else ""),
         ),
         Check(
             "not-the-bytes",
-            True,
             f"each {found.unit} moves the same bytes, all together {bytes_text(found.rate(case))}/s; "
             f"in another phase {bytes_text(elsewhere)}/s",
         ),

@@ -55,7 +55,7 @@ def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str
         SURE,
         where,
         {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},
-        (Check("little-io", True, observed),),
+        (Check("little-io", observed),),
         "look at computation and communication first",
         (0.0, io_s),
         title,
@@ -86,7 +86,7 @@ class NotIo(EvidenceRule):
         share = io_s / lasts_s
         blocks = "I/O blocks the critical path for"
         title = f"I/O is {share_text(share, 1)} of the critical path of this run"
-        if case.evidence.are_sums or not case.model.shows_waiting:
+        if case.model.waiting_s is None:
             who = "task" if len(case.ranks) > 1 else "thread"
             blocks = f"some {who} is in I/O for at most"
             title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"

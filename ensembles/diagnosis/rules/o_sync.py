@@ -123,7 +123,7 @@ def _remedy(
         saved,
         f"{count:,} writes of {bytes_text(round(size))} to files opened with {flags} take "
         f"{seconds_text(each_ns * 1e-9)} each",
-        (Check("flags", True, known), _compared(table, others, size, each_ns)),
+        (Check("flags", known), _compared(table, others, size, each_ns)),
         {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_ns * 1e-9},
         # The bytes still have to reach the device: a later flush may take as long as they did.
         LOW * saved,
@@ -139,12 +139,12 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     count = int(table["n"][others].sum())
     if count < LEAST_CALLS:
         why = "no writes of this size are without these flags: the disk may be slow as such"
-        return Check("flags-cost", None, why)
+        return Check("flags-cost", why, None)
     usual_ns = float(table["time_ns"][others].sum()) / count
     sentence = (
         f"{count:,} writes of about this size without these flags take {seconds_text(usual_ns * 1e-9)} each"
     )
-    return Check("flags-cost", LEAST_RATIO * usual_ns < each_ns, sentence)
+    return Check("flags-cost", sentence, LEAST_RATIO * usual_ns < each_ns)
 
 
 rule = EvidenceRule("o-sync", _find, FILE_USES, summed=find_summed)

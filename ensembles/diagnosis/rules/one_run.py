@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import refuse_if_it_matters
-from ensembles.diagnosis.limits import FEW
+from ensembles.diagnosis.limits import FEW, MANY
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.spans import find_spans, some_spans_text
@@ -99,10 +99,6 @@ def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
     )
 
 
-MANY_WRITERS = 64
-"""Tasks with one file from which their number may matter."""
-
-
 def _cached(case: Case) -> np.ndarray:
     """Find writes that a cache can take."""
     rows: np.ndarray = transfers(case) & (case.op == "write") & (case.layer != "stdio")
@@ -117,7 +113,7 @@ def _served(case: Case) -> np.ndarray:
 
 def _of_many(case: Case) -> np.ndarray:
     """Find what writes to files of many tasks, and what makes their bytes leave the cache."""
-    writes = transfers_of_shared_files(case, MANY_WRITERS) & (case.op == "write")
+    writes = transfers_of_shared_files(case, MANY) & (case.op == "write")
     flushes = np.isin(case.op, ("close", "sync")) & np.isin(case.rows["rank"], case.rows["rank"][writes])
     rows: np.ndarray = writes | flushes
     return rows

@@ -85,11 +85,10 @@ def find_counted(run: Run) -> Finding | None:
     checks = (
         Check(
             "nobody-asked",
-            True,
             f"MPI-IO wrote {bytes_text(asked_bytes)}; POSIX wrote {bytes_text(written_bytes)} and read "
             f"{bytes_text(read_bytes)} that MPI-IO did not read",
         ),
-        Check("same-range", None, "counters have no offsets: record with ensio to see the calls"),
+        Check("same-range", "counters have no offsets: record with ensio to see the calls", None),
     )
     chosen = np.zeros(len(above["file"]), bool)
     chosen[mine[sieved]] = True
@@ -139,14 +138,13 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     checks = (
         Check(
             "same-range",
-            True,
             f"{count:,} reads inside MPI_File_write calls are followed by a write of the same range",
         ),
         Check(
             "nobody-asked",
-            read > 0,
             f"MPI-IO was asked to write {bytes_text(round(asked))}; the storage got "
             f"{bytes_text(round(written))} and had to give {bytes_text(round(read))}",
+            read > 0,
         ),
     )
     evidence = {"reads": count, "read_bytes": read, "asked_bytes": asked, "written_bytes": written}

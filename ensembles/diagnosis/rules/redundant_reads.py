@@ -14,9 +14,8 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.limits import FAR, FEW, LOW
-from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
-from ensembles.diagnosis.rules.small_requests import DENSE
+from ensembles.diagnosis.limits import DENSE, FAR, FEW, LOW
+from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
@@ -80,12 +79,11 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{tasks} read{'s' * (tasks == '1 task')} the same bytes again and again: {bytes_text(read)} of "
         f"{count_text(len(files), 'file')}, whose ranges and changes are {bytes_text(held)} in all",
-        (Check("more-than-the-range", True, f"{number_text(read / held)} times these bytes are read"),),
+        (Check("more-than-the-range", f"{number_text(read / held)} times these bytes are read"),),
         {"read_bytes": read, "held_bytes": held, "files": len(files)},
         LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
-        fewer=share * case.rows["n"],
         advice=KEEP,
     )
 
@@ -93,10 +91,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
 def _of_streams(
     table: Rows, pair: np.ndarray, reads: np.ndarray, op: np.ndarray, layer: np.ndarray
 ) -> np.ndarray:
-    """Bound the ranges that tasks read by streams, whose reads have no offset: shape (pairs,).
-
-    After an open, reads follow each other from the begin of the file, or from where a seek went.
-    """
+    """Bound the ranges that tasks read by streams, from open or seek on, without offsets: shape (pairs,)."""
     moved = np.bincount(pair, table["bytes"] * reads)
     opens = [np.bincount(pair, table["n"] * ((op == "open") & (layer == each))) for each in STORAGE]
     reached, seeks = np.zeros(len(moved), np.int64), op == "seek"
@@ -155,10 +150,9 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     checks = (
         Check(
             "same-bytes",
-            True,
             f"{len(ranks)} tasks read ranges that add up to {number_text(mean)} times the range of the file",
         ),
-        Check("dense", True, f"each reads at least {share_text(DENSE)} of the bytes of its range"),
+        Check("dense", f"each reads at least {share_text(DENSE)} of the bytes of its range"),
     )
     return Remedy(
         rows,
@@ -169,9 +163,6 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         0.85 * low,
         1.1 * high,
         names,
-        # Processes that do not meet do the work on the bytes again, too.
-        fewer=None if case.model.shows_waiting else again * case.rows["n"],
-        parts=SHORTER_QUEUES,
     )
 
 

@@ -56,9 +56,9 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
             "the layout of the files is not known: record the run on Lustre, with the client's extended "
             "attributes"
         )
-    layer, op = case.layers[table["call"]], case.ops[table["call"]]
+    op, uses = case.ops[table["call"]], case.calls_on_files[table["call"]]
     # What a write leaves in the cache, a close, a sync or the next read waits for.
-    uses = (layer == "posix") & np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
+    uses &= np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
     writes = uses & (op == "write") & (table["bytes"] > 0)
     if not writes.any():
         return None
@@ -170,14 +170,12 @@ def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
     number = int(chosen.sum())
     files_text = f"{number} shared file{'s' * (number != 1)}"
     checks = [
-        Check("one-target", True, f"{files_text} with a stripe count of 1"),
-        Check(
-            "many-writers", True, f"on average, {number_text(most)} tasks are in calls on it at the same time"
-        ),
+        Check("one-target", f"{files_text} with a stripe count of 1"),
+        Check("many-writers", f"on average, {number_text(most)} tasks are in calls on it at the same time"),
         Check(
             "others-are-faster",
-            None,
             "how fast more stripes are is not in this run: record one with a stripe count of 8",
+            None,
         ),
     ]
     if case.layer == "mpiio" and (alone := _aggregator(posix, files["file"][chosen])) is not None:
@@ -206,7 +204,6 @@ def _aggregator(posix: CountedCase, numbers: np.ndarray) -> Check | None:
     who = f"task {int(ranks[0])}" if len(ranks) == 1 and ranks[0] >= 0 else "one task a file"
     return Check(
         "one-aggregator",
-        True,
         f"{who} spends {share_text(slowest_s.sum() / spent_s.sum())} of the time in POSIX calls",
     )
 
@@ -231,22 +228,18 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     small = (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
     of_small = float(time_ns[small].sum() / max(time_ns.sum(), 1))
     checks = [
-        Check("one-target", True, f"{files_text} with a stripe count of 1"),
-        Check(
-            "many-writers",
-            True,
-            f"{tasks} tasks use them, with work for {number_text(useful)} targets at once",
-        ),
+        Check("one-target", f"{files_text} with a stripe count of 1"),
+        Check("many-writers", f"{tasks} tasks use them, with work for {number_text(useful)} targets at once"),
     ]
     if of_small > MOST:
         text = (
             f"{share_text(of_small)} of the time is in requests below 256 KiB, which may wait "
             "for themselves only"
         )
-        checks.append(Check("for-the-target", None, text))
+        checks.append(Check("for-the-target", text, None))
     if not found.sure:
         text = f"{found.makers} of {tasks} tasks make the writes of all: they may be slow themselves"
-        checks.append(Check("not-the-aggregators", None, text))
+        checks.append(Check("not-the-aggregators", text, None))
     saved = time_ns * (1 - 1 / useful)
     most = saved if found.sure else time_ns * (1 - 1 / WIDER)
     return Remedy(

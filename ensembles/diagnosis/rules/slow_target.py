@@ -113,10 +113,7 @@ def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _shortest(table: dict[str, np.ndarray], target: int) -> float:
-    """Compute how much longer the shortest calls of the tasks are on a target (logarithm).
-
-    Functions and size classes count by their time on the target.
-    """
+    """Compute how much longer the shortest calls of the tasks are on a target (logarithm)."""
     key, mine = table["call"] * 128 + table["size"], table["target"] == target
     least = np.log(np.maximum(table["least_ns"], 1))
     total = weight = 0.0
@@ -159,10 +156,6 @@ def _scores(value: np.ndarray, target: np.ndarray, targets: int) -> np.ndarray:
     return np.bincount(target, value, targets) / np.sqrt(np.maximum(count, 1))
 
 
-MOST_STRIPES = 4
-"""Targets of a file, of which one slow one is a notable part."""
-
-
 class SlowFiles(NamedTuple):
     """Files on a slow target."""
 
@@ -179,10 +172,9 @@ class SlowFiles(NamedTuple):
 def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     """Return the files of the slowest target, if load and chance do not explain that they are slower."""
     table, stripes = uses.table.columns(), case.evidence.stripes
-    calls = case.run.calls
-    waits = np.array([c.layer == "posix" and c.op in ("read", "write", "sync", "close") for c in calls])
+    waits = case.calls_on_files & np.isin(case.ops, ("read", "write", "sync", "close"))
     at = stripes[np.minimum(table["file"], len(stripes) - 1)]
-    known = waits[table["call"]] & (at[:, 3] > 0) & (at[:, 1] > 0) & (at[:, 1] <= MOST_STRIPES)
+    known = waits[table["call"]] & (at[:, 3] > 0) & (at[:, 1] > 0) & (at[:, 1] <= LEAST_UNITS)
     files, slower, moved = _slowness(table, known)
     if len(files) < LEAST_UNITS:
         return None
@@ -288,10 +280,9 @@ def find_counted(run: Run) -> Finding | None:
     room_s = np.where(chosen, np.maximum(time_s - least_s, 0.0), 0.0)
     low_s, likely_s, high_s = (case.gain_s(np.minimum(part * lost_s, room_s)) for part in _PARTS)
     checks = (
-        Check("not-by-chance", True, f"permutation of targets among {known.sum():,} files: p = {p:.2g}"),
+        Check("not-by-chance", f"permutation of targets among {known.sum():,} files: p = {p:.2g}"),
         Check(
             "as-many-bytes",
-            True,
             f"{count[worst]:,} files of about the same size lie on it, with "
             f"{load[worst] / np.median(load):.2f} times as many bytes as on the other targets (median)",
         ),
@@ -335,7 +326,7 @@ def _of_files(case: Case, uses: FileUses, found: SlowFiles) -> Remedy:
         saved,
         f"files on target {found.target} take {number_text(found.factor)} times as long as files on "
         f"the other {found.targets - 1} targets",
-        (Check("not-by-chance", True, text),),
+        (Check("not-by-chance", text),),
         {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
         0.7 * saved,
         1.1 * saved,
@@ -353,18 +344,15 @@ def _of_calls(case: Case) -> Remedy | None:
     checks = (
         Check(
             "not-by-chance",
-            True,
             f"permutation of targets among {found.pairs} pairs of task and target: p = {found.p:.2g}",
         ),
         Check(
             "whoever-asks",
-            True,
             f"{share_text(found.slow_users)} of the {found.users} tasks that use it alone in a call "
             "are slow there",
         ),
         Check(
             "not-the-queue",
-            True,
             f"also the shortest call of a task takes {number_text(found.shortest)} times as long there",
         ),
     )

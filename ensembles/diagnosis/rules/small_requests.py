@@ -19,6 +19,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_NAMED, Check, Finding, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
 from ensembles.diagnosis.limits import (
+    DENSE,
     FEW,
     LARGE_BYTES,
     LEAST_CALLS,
@@ -39,9 +40,11 @@ from ensembles.diagnosis.target_load import (
     with_shared_processors,
     within_targets,
 )
+from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
+from ensembles.summaries.keyed_sums import KeyedSums
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -51,10 +54,6 @@ EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
 
 _OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
-
-
-DENSE = 0.7
-"""Share of the bytes of a range from which a task reads the range, not pieces of it."""
 
 
 def small_calls(case: Case) -> dict[str, np.ndarray]:
@@ -103,19 +102,26 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     }
 
 
-def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None = None) -> Remedy | None:
-    """Compute what joining the small requests of a cause in pieces of `LARGE_BYTES` saves."""
+def join_calls(
+    case: Case, cause: str, what: str, uses: FileUses, exchanged: np.ndarray | None = None
+) -> Remedy | None:
+    """Compute what joining the small requests of a cause in pieces of `LARGE_BYTES` saves.
+
+    One request of each file remains, and it is taken to be the slowest: it waits for a disk.
+    """
     rows_of = case.rows
     chosen = small_calls(case)[cause]
+    left_share, further = further_calls(case, uses, chosen)
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
     rows = chosen & case.of_cells(calls >= LEAST_CALLS)
     if not rows.any():
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
-    usual_ns = np.maximum(case.usual_ns(), case.beyond_bytes_ns(rows) / rows_of["n"])
-    middle_ns = np.where(mean_bytes < COPIED_BYTES, usual_ns, case.quartile_ns(0.5))
-    usual_ns, middle_ns = middle_ns, usual_where_shared_ns(case, rows, middle_ns)
-    floors = [case.quartile_ns(0.25), middle_ns, mean_ns]
+    part = case.usual_ns(further, np.inf) / case.usual_ns(outlier=np.inf)  # of the mean of all calls
+    usual_ns = np.maximum(case.usual_ns(further), part * case.beyond_bytes_ns(rows) / rows_of["n"])
+    middle_ns = np.where(mean_bytes < COPIED_BYTES, usual_ns, case.quartile_ns(0.5, further))
+    usual_ns, middle_ns = middle_ns, usual_where_shared_ns(case, rows, middle_ns, further)
+    floors = [case.quartile_ns(0.25, further), middle_ns, mean_ns]
     # Which call loses the processor is random: the mean of all of them holds for each row.
     caps = [mean_ns, np.where(middle_ns > usual_ns, middle_ns, mean_ns), mean_ns]
     if cause == "stdio-buffer":
@@ -129,9 +135,8 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
         fixed = [np.maximum(each - exchanged * ns, 0) for each, ns in zip(fixed, EXCHANGE_NS, strict=True)]
     joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / LARGE_BYTES)
     kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
-    low, saved, high = (
-        np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed
-    )
+    fewer = np.where(rows, rows_of["n"] * np.minimum(1 - case.of_cells(kept), left_share), 0.0)
+    low, saved, high = (fewer * each for each in fixed)
     low, saved = (with_shared_processors(case, each) for each in (low, saved))
     if cause != "serialised-metadata":
         low, saved = (
@@ -164,13 +169,14 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
     checks = (
         Check(
             "fixed-cost",
-            True,
-            f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
-            "cost is there whatever the size"
-            if each_s > 0
-            else "these calls usually take no longer than their bytes in memory: only some of them are slow",
+            (
+                f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: "
+                "the cost is there whatever the size"
+                if each_s > 0
+                else "these calls usually take no longer than their bytes in memory: only some are slow"
+            ),
         ),
-        Check("many", True, f"{calls_text}{' on average' * is_mean}"),
+        Check("many", f"{calls_text}{' on average' * is_mean}"),
     )
     return Remedy(
         rows,
@@ -186,9 +192,55 @@ def join_calls(case: Case, cause: str, what: str, exchanged: np.ndarray | None =
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,
         high,
-        fewer=np.where(rows, rows_of["n"] * (1 - case.of_cells(kept)), 0.0),
         of_processors=bool((middle_ns > usual_ns).any()),
     )
+
+
+def further_calls(case: Case, uses: FileUses, chosen: np.ndarray) -> tuple[np.ndarray, KeyedSums]:
+    """Leave the slowest call on each file out of the durations; return the share of each row that is left."""
+    table, of_sums = uses.table.columns(), case.evidence.durations.columns()
+    if len(table["n"]):
+        (rank, call, _), of = distinct_rows(*(table[name] for name in ("rank", "call", "file")))
+        calls, moved = (np.bincount(of, table[name]) for name in ("n", "bytes"))
+        small = (moved > 0) & (moved < calls * 2.0**SMALL_CLASS)
+        width = len(case.run.calls)
+        small &= np.isin(rank * width + call, (case.rows["rank"] * width + case.rows["call"])[chosen])
+        files = np.bincount(call, small, width)
+    else:  # of sums: as many as are opened
+        opened = min(int(case.rows["n"][case.op == "open"].sum()), len(case.run.files) - 1)
+        files = np.full(len(case.run.calls), float(opened))
+    theirs, mine, kinds = numbered_together(("call", "size"), of_sums, case.rows)
+    count = of_sums["n"] * np.isin(theirs, mine[chosen])
+    order = np.lexsort((-of_sums["bin"], of_sums["call"]))
+    call, slowest = of_sums["call"][order], np.cumsum(count[order])
+    before = slowest - count[order]
+    before -= before[np.searchsorted(call, call)]
+    left = np.empty_like(count)
+    left[order] = count[order] - np.clip(files[call] - before, 0, count[order])
+    further = KeyedSums(case.evidence.durations.keys, ("n",))
+    further.add_summed(of_sums | {"n": left})
+    share = np.bincount(theirs, left, kinds) / np.maximum(np.bincount(theirs, count, kinds), 1)
+    return share[mine], further
+
+
+def first_on_files(case: Case, uses: FileUses) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute which share of each row are the first small calls on a file: of calls, likely and most of time.
+
+    They take at least as long as other calls, and at most as long as the slowest ones.
+    """
+    rows, chosen = case.rows, np.isin(case.layer, STORAGE) & np.isin(case.op, ("read", "write"))
+    chosen &= (rows["size"] <= SMALL_CLASS) & (rows["bytes"] > 0) & (rows["depth"] == 0)
+    if not chosen.any() or not len(uses.table.columns()["n"]):
+        return np.zeros(len(case)), np.zeros(len(case)), np.zeros(len(case))
+    left, further = further_calls(case, uses, chosen)
+    mean_ns, further_ns = (np.maximum(case.usual_ns(of, np.inf), 1.0) for of in (None, further))
+    first, slowest = 1 - left, 1 - left * further_ns / mean_ns
+    copying = first * rows["bytes"] / (rows["n"] * mean_ns)
+    likely, most = (
+        np.where(chosen, np.clip(share - copying, 0.0, 1.0), 0.0)
+        for share in ((first + slowest) / 2, slowest)
+    )
+    return np.where(chosen, first, 0.0), likely, most
 
 
 def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[str, bool]:
@@ -317,11 +369,10 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     checks = (
         Check(
             "cost-of-calls",
-            True,
             f"{seconds_text(each_s)} of each call are in {whose} and in no call inside, more than filters "
             "take for its bytes",
         ),
-        Check("many", True, of_size),
+        Check("many", of_size),
     )
     return Remedy(
         shown,
@@ -331,7 +382,6 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,
         high,
-        fewer=np.where(outermost, calls * left_out, 0.0),
         advice=JOIN,
     )
 
@@ -341,7 +391,6 @@ READ_AHEAD = (
     "read-ahead, which a file that is read in order needs"
 )
 
-SMALL_BYTES = 128 << 10
 _FLOORS = (0.3, 0.7, 1.0)
 """Part of the mean duration that is a fixed cost: counters do not show the fastest calls."""
 
@@ -352,7 +401,7 @@ def find_counted(run: Run) -> Finding | None:
     files = case.files
     calls = files["reads"] + files["writes"]
     moved = files["bytes_read"] + files["bytes_written"]
-    chosen = (calls >= LEAST_CALLS * files["records"]) & (moved > 0) & (moved < SMALL_BYTES * calls)
+    chosen = (calls >= LEAST_CALLS * files["records"]) & (moved > 0) & (moved < (1 << SMALL_CLASS) * calls)
     spent = files["read_s"] + files["write_s"]
     chosen &= spent > 0
     if not chosen.any():
@@ -366,16 +415,12 @@ def find_counted(run: Run) -> Finding | None:
     count, size = int(calls[chosen].sum()), float(moved[chosen].sum() / calls[chosen].sum())
     each_s = float(spent[chosen].sum() / count)
     checks = (
-        Check(
-            "many",
-            True,
-            f"{count:,} calls of {bytes_text(round(size))} on average take {seconds_text(each_s)}",
-        ),
+        Check("many", f"{count:,} calls of {bytes_text(round(size))} on average take {seconds_text(each_s)}"),
         Check(
             "fixed-cost",
-            None,
             "counters have no durations of single calls: record them with DXT or ensio to see what a call "
             "costs whatever its size",
+            None,
         ),
     )
     return counted_finding(
@@ -402,7 +447,7 @@ def _moved_again(case: Case, uses: FileUses) -> np.ndarray:
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     of_library = join_library_calls(case, _moved_again(case, uses))
     try:
-        found = join_calls(case, "small-requests", "small requests", between_others(case, uses))
+        found = join_calls(case, "small-requests", "small requests", uses, between_others(case, uses))
     except NotApplicable:
         if of_library is None or not matters(case.gain_s(of_library.saved_ns), case.run_s):
             raise
@@ -435,21 +480,21 @@ rule = EvidenceRule(
 )
 
 
-def _find_jumps(case: Case) -> Remedy | None:
+def _find_jumps(case: Case, uses: FileUses) -> Remedy | None:
     rows = small_calls(case)["seek-heavy"]
     goes_back = bool(rows.any()) and bool(jumps(case, least=2)[rows].all())
     what = "reads go backwards through the file" if goes_back else "reads jump through the file"
-    return join_calls(case, "seek-heavy", what)
+    return join_calls(case, "seek-heavy", what, uses)
 
 
-seek_heavy = EvidenceRule("seek-heavy", _find_jumps)
+seek_heavy = EvidenceRule("seek-heavy", _find_jumps, FILE_USES)
 
 
-def _find_serialised(case: Case) -> Remedy | None:
+def _find_serialised(case: Case, uses: FileUses) -> Remedy | None:
     makers = len(np.unique(case.rows["rank"][small_calls(case)["serialised-metadata"]]))
     verb = "makes" if makers == 1 else "make"
     what = f"{makers:,} of {len(case.ranks):,} tasks {verb} small calls one by one, and the others wait"
-    return join_calls(case, "serialised-metadata", what)
+    return join_calls(case, "serialised-metadata", what, uses)
 
 
-serialised_metadata = EvidenceRule("serialised-metadata", _find_serialised)
+serialised_metadata = EvidenceRule("serialised-metadata", _find_serialised, FILE_USES)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case, how_long
-from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, NEARLY_ALL, SMALL_BYTES
@@ -36,7 +37,7 @@ def pieces_below(
     return (below / count, count) if count > 0 else None
 
 
-def _find(case: Case) -> Remedy | None:
+def _find(case: Case, uses: FileUses) -> Remedy | None:
     stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(COUNTERS))
     stdio &= ~(flushed_records(case) & (case.op == "write"))
     if not stdio.any():
@@ -68,17 +69,17 @@ def _find(case: Case) -> Remedy | None:
     if not said:
         ops = " and ".join(f"{op}s" for op in COUNTERS if (stdio & (case.op == op)).any())
         what = f"small {ops} through the C library's buffer"
-        return None if known else join_calls(case, "stdio-buffer", what)
+        return None if known else join_calls(case, "stdio-buffer", what, uses)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )
     each_s = float(saved[rows].sum()) * 1e-9 / sum(count for _, count in said.values())
     checks = (
-        Check("small-pieces", True, f"the kernel counted about {text} below the streams"),
+        Check("small-pieces", f"the kernel counted about {text} below the streams"),
         Check(
             "time-of-the-pieces",
-            bool(saved.sum() > 0),
             f"beyond copying the bytes, each of them usually takes {seconds_text(each_s)}",
+            bool(saved.sum() > 0),
         ),
     )
     evidence = {
@@ -99,10 +100,7 @@ def _find(case: Case) -> Remedy | None:
 
 
 def _unformatted_ns(case: Case, rows: np.ndarray, bytes_per_ns: float) -> np.ndarray:
-    """Compute what an unformatted call on a stream takes for the bytes of each row: shape (n,).
-
-    Those of the run with the same operation and size class show it; else the bytes are copied at a rate.
-    """
+    """Compute what unformatted calls on streams take for the bytes of rows, else copies at a rate: (n,)."""
     each_ns = case.rows["bytes"] / np.maximum(case.rows["n"], 1) / bytes_per_ns
     key = case.rows["size"] * 2 + (case.op == "read")
     plain = (case.layer == "stdio") & np.isin(case.op, tuple(COUNTERS)) & ~rows
@@ -144,13 +142,12 @@ def _find_formatted(case: Case) -> Remedy | None:
         rows,
         saved,
         f"{calls:,} calls of {names}{of_size} {how_long(case, rows)}, {took}",
-        (Check("beyond-bytes", bool(saved.any()), sentence),),
+        (Check("beyond-bytes", sentence, bool(saved.any())),),
         {"mean_bytes": moved / calls, "formatting_s": each_s},
         low,
         high,
-        fewer=np.where(rows, count, 0.0),
     )
 
 
-rule = EvidenceRule("stdio-buffer", _find)
+rule = EvidenceRule("stdio-buffer", _find, FILE_USES)
 formatted = EvidenceRule("formatted-io", _find_formatted)

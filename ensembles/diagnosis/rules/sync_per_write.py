@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_PHASES
+from ensembles.diagnosis.limits import AGAIN, LARGE_BYTES, LEAST_PHASES
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, number_text, seconds_text
-
-if TYPE_CHECKING:
-    pass
 
 
 def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
@@ -27,7 +22,7 @@ def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
     Where no file of a sync is known, all of them.
     """
     table = uses.table.columns()
-    syncs = (case.ops == "sync") & (case.layers == "posix")
+    syncs = (case.ops == "sync") & case.calls_on_files
     pairs = distinct_rows(table["file"], table["rank"])[1]
     synced = (np.bincount(pairs, syncs[table["call"]]) > 0)[pairs]
     if not synced.any():
@@ -42,7 +37,7 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     """
     table = uses.table.columns()
     syncs, moves = (
-        ((case.layers == "posix") & wanted)[table["call"]]
+        (case.calls_on_files & wanted)[table["call"]]
         for wanted in (case.ops == "sync", np.isin(case.names, list(MOVING)))
     )
     pairs = distinct_rows(table["file"], table["rank"])[1]
@@ -76,8 +71,6 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
 LEAST_SYNCS_WITHOUT_PHASES = 12
 """Without such phases, a program may sync once in each of its steps: ten checkpoints are not a habit."""
 
-MOST_WRITES = 4
-WRITERS = ("posix", "stdio")  # what streams write to their files is not recorded again below them
 
 RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
@@ -87,14 +80,14 @@ ADVICE = (
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    syncs = (case.op == "sync") & (case.layer == "posix") & ~before_moves(case, uses)
+    syncs = (case.op == "sync") & case.on_files & ~before_moves(case, uses)
     posix = case.run.counters.modules.get("POSIX")
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
     if counted and not syncs.any():
         raise NotApplicable(
             f"the log counts {counted:,} syncs, and DXT traces none of them: record the run with ensio"
         )
-    writes = (case.op == "write") & np.isin(case.layer, WRITERS)
+    writes = (case.op == "write") & case.on_files
     count = case.by_cell(np.where(syncs, case.rows["n"], 0))
     # What goes to files that are never synced does not wait for these syncs.
     synced = to_synced_files(case, uses)
@@ -104,7 +97,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     pairs = zip(written, (count >= least) & (written > 0), strict=True)
     usual = np.array([[np.median(row[mine]) if mine.any() else np.inf] for row, mine in pairs])
     moved = case.by_cell(np.where(writes, case.rows["bytes"] * synced["bytes"], 0))
-    few = (np.minimum(written, usual) <= MOST_WRITES * count) | (moved <= LARGE_BYTES * count)
+    few = (np.minimum(written, usual) <= AGAIN * count) | (moved <= LARGE_BYTES * count)
     often = (count >= least) & (written > 0) & few
     rows = syncs & case.of_cells(often)
     if not rows.any():
@@ -123,12 +116,12 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
     often_text = how_often(ratio, each)
     checks = (
-        Check("after-few-writes", True, often_text),  # the title says it, and how many
+        Check("after-few-writes", often_text),  # the title says it, and how many
         Check(
             "bytes-stay",
-            None,
             "the bytes still have to be written by the last sync: one size of steps cannot show how "
             "much of the time is theirs (record a run with fewer syncs)",
+            None,
         ),
     )
     return Remedy(
@@ -138,7 +131,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
-        fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
         advice=ADVICE.format(STEPS if each >= LARGE_BYTES else RECORDS),
     )
 

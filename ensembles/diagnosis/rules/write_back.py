@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case, p_of_chance
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_RATIO, LEVEL, LITTLE
+from ensembles.diagnosis.limits import DENSE, LEAST_CALLS, LEAST_RATIO, LEVEL, LITTLE
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.events import OPS, Events
 from ensembles.model.units import count_text, number_text, share_text
@@ -84,9 +84,6 @@ def memory_of_nodes(run: Run) -> tuple[np.ndarray, list[tuple[np.ndarray, np.nda
     return node, memory
 
 
-_NEAR = 0.7
-
-
 def _check(run: Run) -> None:
     if not len(run.surroundings().known("dirty_bytes")):
         raise NotApplicable(
@@ -110,7 +107,7 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
             f"the memory of the nodes was sampled {count_text(len(level), 'time')} while tasks wrote, and "
             f"{LEAST_CALLS} are needed: record a longer run (a sample is taken every few seconds)"
         )
-    near = level >= _NEAR * level.max()
+    near = level >= DENSE * level.max()
     if near.all() or not near.any():
         return None
     difference = _difference(slowness, near)
@@ -122,10 +119,9 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     rows = (case.op == "write") & (case.rows["depth"] == 0) & (case.rows["bytes"] > 0)
     saved = np.where(rows, case.rows["time_ns"] * part * (1 - 1 / factor), 0.0)
     checks = (
-        Check("near-the-limit", True, f"up to {share_text(level.max())} of the memory of a node is dirty"),
+        Check("near-the-limit", f"up to {share_text(level.max())} of the memory of a node is dirty"),
         Check(
             "not-by-chance",
-            True,
             f"in {int(near.sum())} of {len(level)} intervals between samples, writes take "
             f"{number_text(factor)} times as long per byte: permutation of intervals, p = {p:.2g}",
         ),

@@ -3,13 +3,21 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.masked_command import mask_command
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, KernelBytes, Mount, Process, RunMetadata
+from ensembles.model.metadata import (
+    LEAST_BYTES,
+    OPEN_FLAGS,
+    OPEN_RANKS,
+    KernelBytes,
+    Mount,
+    Process,
+    RunMetadata,
+)
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import HALF_INT64, few
 from ensembles.readers.native.account import CANCELLED, COUNTERS, UNRECORDED
@@ -257,23 +265,14 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     launchers = [spool for spool in launchers if spool.account.facts & _TAKEN]
     known += launchers
     sums = {id(spool): _own(spool) for spool in known}
-    waiting: dict[bytes, list[Spool]] = {}
-    heads: dict[bytes, dict[int, Any]] = {}
-    for spool in known:
-        host = spool.properties.get(b"host", b"")
-        heads.setdefault(host, {})[spool.head.pid] = spool.head
-        if spool.account.facts & _CHILDREN:
-            waiting.setdefault(host, []).append(spool)
-    for spool in known:
-        host = spool.properties.get(b"host", b"")
-        for owner in _waiting_processes(spool.head, waiting.get(host, ()), heads[host]):
-            rest, own = sums[id(owner)], spool.head.allocated_bytes
-            # The recorder itself reads and writes after it has taken the child's account. What the child
-            # wrote before it was recorded, as another program, is not; it read its libraries then.
-            for place, name in enumerate(COUNTERS):
-                is_other = spool.head.pid == owner.head.pid or place % 2
-                begin = getattr(spool.account, f"begin_{name}") if is_other else 0
-                rest[place] = max(rest[place] - getattr(spool.account, f"end_{name}") + begin - own, 0)
+    for spool, owner in waited_for(known):
+        rest, own = sums[id(owner)], spool.head.allocated_bytes
+        # The recorder itself reads and writes after it has taken the child's account. What the child wrote
+        # before it was recorded, as another program, is not; it read its libraries then.
+        for place, name in enumerate(COUNTERS):
+            is_other = spool.head.pid == owner.head.pid or place % 2
+            begin = getattr(spool.account, f"begin_{name}") if is_other else 0
+            rest[place] = max(rest[place] - getattr(spool.account, f"end_{name}") + begin - own, 0)
     for spool in launchers:
         rest = sums[id(spool)]
         rest[1] = min(rest[1], rest[3])
@@ -288,7 +287,7 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     }
     if "go" in facts and not all(spool.ended or left_by_raw_call(spool) for spool in begun):
         facts.add("unchecked")
-    if any(sums[id(spool)][0] >= 1 << 19 for spool in launchers):
+    if any(sums[id(spool)][0] >= LEAST_BYTES for spool in launchers):
         facts.add("piped-in")  # shells and launchers themselves read from pipes
     libraries: dict[str, None] = {}
     for spool in known:
@@ -317,6 +316,21 @@ def _own(spool: Spool) -> list[int]:
         max(getattr(account, f"end_{name}") - getattr(account, f"begin_{name}") - mine, 0)
         for name, mine in zip(COUNTERS, own, strict=True)
     ]
+
+
+def waited_for(spools: Sequence[Spool]) -> Iterator[tuple[Spool, Spool]]:
+    """Return processes with those that may have waited for them, and whose counters contain theirs."""
+    waiting: dict[bytes, list[Spool]] = {}
+    heads: dict[bytes, dict[int, Any]] = {}
+    for spool in spools:
+        host = spool.properties.get(b"host", b"")
+        heads.setdefault(host, {})[spool.head.pid] = spool.head
+        if spool.account is not None and spool.account.facts & _CHILDREN:
+            waiting.setdefault(host, []).append(spool)
+    for spool in spools:
+        host = spool.properties.get(b"host", b"")
+        for owner in _waiting_processes(spool.head, waiting.get(host, ()), heads[host]):
+            yield spool, owner
 
 
 def _waiting_processes(head: Any, waiting: Sequence[Spool], heads: Mapping[int, Any]) -> list[Spool]:
@@ -373,20 +387,21 @@ def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
 def _mark_replaced(members: Sequence[Member]) -> None:
     later: set[tuple[bytes, int]] = set()
     for member in reversed(members):
-        identity = _identity(member)
+        identity = identity_of(member.spool)
         in_order = member.spool.head.state == CONSTANTS["ENSIO_STATE_ENDED"]
         member.replaced = not in_order and identity in later
         later.add(identity)
 
 
-def _identity(member: Member) -> tuple[bytes, int]:
-    return member.spool.properties.get(b"host", b""), member.spool.head.pid
+def identity_of(spool: Spool) -> tuple[bytes, int]:
+    """Return what the programs of a process share: host and number."""
+    return spool.properties.get(b"host", b""), spool.head.pid
 
 
 def _number(members: Sequence[Member], first_rank: int, with_notes: bool) -> None:
     rank_of: dict[tuple[bytes, int], int] = {}
     for member in members:
-        member.rank = rank_of.setdefault(_identity(member), first_rank + len(rank_of))
+        member.rank = rank_of.setdefault(identity_of(member.spool), first_rank + len(rank_of))
         if with_notes:
             program = os.path.basename(os.fsdecode(member.spool.properties.get(b"program", b"")))
             member.note = (
@@ -402,5 +417,5 @@ def _number_threads(members: Sequence[Member]) -> None:
     for member in members:
         if member.rank >= 0:
             rank = member.rank
-            member.first_thread = first.setdefault((rank, _identity(member)), threads[rank])
+            member.first_thread = first.setdefault((rank, identity_of(member.spool)), threads[rank])
             threads[rank] = max(threads[rank], member.first_thread + member.threads)

@@ -23,7 +23,7 @@ from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import WHY_DROPPED
 from ensembles.model.sites import SiteTable
 from ensembles.model.surroundings import COLUMNS as SAMPLED
-from ensembles.model.surroundings import COUNTERS, UNKNOWN, SurroundingsTable
+from ensembles.model.surroundings import COUNTERS, OF_NODE, UNKNOWN, SurroundingsTable
 from ensembles.model.units import count_text, few
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
@@ -42,6 +42,8 @@ from ensembles.readers.native.process_metadata import (
     count_tasks,
     describe_processes,
     described,
+    identity_of,
+    waited_for,
 )
 from ensembles.readers.native.region_events import marked_spools, read_regions
 from ensembles.readers.native.run_summary import RunSummary
@@ -131,7 +133,7 @@ class SpoolSource:
         for sentence in (
             *notes_on_spools(spools, rank_notes),
             *notes_on_clocks(spools, clocks, alignment),
-            *notes_on_ends(processes),
+            *notes_on_ends(processes, self.metadata.left_out),
             *notes_on_losses(self.metadata),
             *few(dictionary.notes, "tables of calls are damaged"),
         ):
@@ -247,6 +249,11 @@ _BIT_OF = {
 }
 
 
+_OF_PROCESS = [name for name in COUNTERS if name not in OF_NODE]
+_Process = tuple[bytes, int]
+_Columns = dict[str, np.ndarray]
+
+
 @dataclass(frozen=True, slots=True)
 class SampledSpool:
     """A spool with samples."""
@@ -254,6 +261,8 @@ class SampledSpool:
     decoding: Decoding
     contents: Contents
     parts: Sequence[SummaryPart]  # Locations of the rows in the contents
+    process: _Process
+    children: set[_Process]  # For which the process waited
 
 
 def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> list[SampledSpool]:
@@ -261,8 +270,17 @@ def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> 
     if not any(member.spool.surroundings for member in members):
         return []
     decoding_of = {decoding.path: decoding for decoding in decodings}
+    children: dict[_Process, set[_Process]] = {}
+    for child, owner in waited_for([member.spool for member in members]):
+        children.setdefault(identity_of(owner), set()).add(identity_of(child))
     return [
-        SampledSpool(decoding_of[spool.path], spool.contents, spool.surroundings)
+        SampledSpool(
+            decoding_of[spool.path],
+            spool.contents,
+            spool.surroundings,
+            identity_of(spool),
+            children.get(identity_of(spool), set()) - {identity_of(spool)},
+        )
         for spool in (member.spool for member in members)
         if spool.surroundings and spool.path in decoding_of
     ]
@@ -270,13 +288,55 @@ def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> 
 
 def read_surroundings(spools: Sequence[SampledSpool], damage: DamageReport) -> SurroundingsTable:
     """Read all samples of some spools, and report those that are left out."""
-    parts = [_columns(spool, damage) for spool in spools]
+    parts: dict[_Process, list[_Columns]] = {}
+    for spool in spools:
+        parts.setdefault(spool.process, []).append(_columns(spool, damage))
     if not parts:
         return SurroundingsTable.empty()
-    return SurroundingsTable({name: np.concatenate([part[name] for part in parts]) for name in SAMPLED})
+    processes = {process: _joined(each) for process, each in parts.items()}
+    _take_off_children(processes, {spool.process: spool.children for spool in spools})
+    tasks: dict[int, list[_Columns]] = {}
+    for spool in spools:
+        if (columns := processes.pop(spool.process, None)) is not None:
+            tasks.setdefault(spool.decoding.rank, []).append(columns)
+    return SurroundingsTable(_joined([_added_up(each) for each in tasks.values()]))
 
 
-def _columns(spool: SampledSpool, damage: DamageReport) -> dict[str, np.ndarray]:
+def _joined(parts: Sequence[_Columns]) -> _Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in SAMPLED}
+
+
+def _take_off_children(processes: dict[_Process, _Columns], children: dict[_Process, set[_Process]]) -> None:
+    """Take off what the kernel added to a process that waited for children: their last counters."""
+    seen = {process: np.flatnonzero(each[_OF_PROCESS[0]] != UNKNOWN) for process, each in processes.items()}
+    last = {
+        process: {name: each[name][seen[process][-1]] for name in ("time", *_OF_PROCESS)}
+        for process, each in processes.items()
+        if len(seen[process])
+    }
+    for process, each in processes.items():
+        waited, rows = children[process] & last.keys(), seen[process]
+        for name in _OF_PROCESS if waited else ():
+            own = each[name][rows]
+            for child in waited:
+                own -= last[child][name] * (each["time"][rows] >= last[child]["time"])
+            each[name][rows] = np.maximum.accumulate(np.maximum(own, 0))
+
+
+def _added_up(processes: Sequence[_Columns]) -> _Columns:
+    """Make the counters of a task of those of its processes."""
+    columns = _joined(processes)
+    seen = np.flatnonzero(columns[_OF_PROCESS[0]] != UNKNOWN)
+    of = np.repeat(np.arange(len(processes)), [len(each["time"]) for each in processes])[seen]
+    order = np.argsort(columns["time"][seen], kind="stable")
+    for name in _OF_PROCESS if len(np.unique(of)) > 1 else ():
+        values = columns[name][seen]
+        rises = np.where(np.diff(of, prepend=-1) != 0, 0, np.diff(values, prepend=0))
+        columns[name][seen[order]] = values[order[0]] + np.cumsum(rises[order])
+    return columns
+
+
+def _columns(spool: SampledSpool, damage: DamageReport) -> _Columns:
     """Decode the complete rows of a process with possible times; its bytes are untrusted."""
     decoding = spool.decoding
     with spool.contents.opened() as contents:
@@ -321,7 +381,7 @@ def notes_on_clocks(spools: Sequence[Spool], clocks: Clocks, alignment: Alignmen
     return [*doubtful, *alignment.notes, *wrong]
 
 
-def notes_on_ends(processes: Sequence[Process]) -> list[str]:
+def notes_on_ends(processes: Sequence[Process], left_out: int = 0) -> list[str]:
     """Describe the processes that did not end their recording, in one sentence."""
     running = [process for process in processes if not process.ended]
     if not running:
@@ -339,7 +399,9 @@ def notes_on_ends(processes: Sequence[Process]) -> list[str]:
     if _are_workers_of_python(running, processes):
         why = "killed, as Python's multiprocessing.Pool ends its workers"
     named = f": {' and '.join(names)}" if names and count <= _MOST_NAMED else ""
-    return [f"{who} did not end {its} recording ({why}){named}; this loses no call that was complete"]
+    is_whole = not left_out and not any(process.lost_calls for process in processes)
+    whole = "; this loses no call that was complete" if is_whole else ""
+    return [f"{who} did not end {its} recording ({why}){named}{whole}"]
 
 
 def _are_workers_of_python(running: Sequence[Process], processes: Sequence[Process]) -> bool:

@@ -20,7 +20,7 @@ from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks, 
 from ensembles.statistics.extremes.stationarity import time_blocks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST, FEWEST_IN_TIME, check_level
+from ensembles.statistics.samples.level import FEWEST, FEWEST_IN_TIME, FEWEST_SLOW, check_level
 from ensembles.summaries.bins import bin_edges_s
 
 
@@ -93,8 +93,6 @@ class Backtest(Fields):
 
 MOST_FITS = 40
 """Predictions for one kind of parts; each may have many trials."""
-
-_FEWEST_CALLS = 100
 
 
 def run_backtest(
@@ -240,7 +238,7 @@ def _counted(
     if not inside:
         few = f"at least {2 * FEWEST} phases and 4 ranks are needed"
         if kind == "calls":
-            few = f"without phases, --tasks and at least {_FEWEST_CALLS} calls are needed"
+            few = f"without phases, --tasks and at least {FEWEST * FEWEST_SLOW} calls are needed"
         return Coverage(kind, refused=refused, reason=reason or few)
     below, within, above = np.concatenate(inside, axis=1).mean(1)
     trials = sum(part.shape[1] for part in inside)
@@ -295,7 +293,7 @@ def _calls_left_out(
     sample: CountedDurations, tasks: int | None, rng: np.random.Generator
 ) -> Iterator[tuple[CountedDurations, CountedDurations]]:
     """Leave out calls at random, as many to the others as ``tasks`` to all calls: phases are unknown."""
-    if tasks is None or sample.total < _FEWEST_CALLS:
+    if tasks is None or sample.total < FEWEST * FEWEST_SLOW:
         return
     pooled, edges = sample.pooled(), bin_edges_s()
     for _ in range(MOST_FITS):

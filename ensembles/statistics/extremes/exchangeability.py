@@ -15,13 +15,12 @@ import numpy as np
 from ensembles.model.fields import Fields
 from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import CERTAIN, FEWEST, FEWEST_SLOW
+from ensembles.statistics.samples.level import CERTAIN, FEWEST, FEWEST_SLOW, MOST_SEEN
 from ensembles.summaries.bins import bin_edges_s
 
 MATTERS = 0.005
 """Share of the variance below which a dependence is irrelevant, however significant."""
 
-_MOST_CALLS = 50_000
 _TIME_BLOCKS = 32
 _PERMUTATIONS = 99
 
@@ -130,8 +129,8 @@ def check_exchangeability(
 
 def _along_columns(calls: CallAttributes, resolution_s: float, rng: np.random.Generator) -> list[Factor]:
     n = len(calls.durations_s)
-    if n > _MOST_CALLS:
-        calls = calls.chosen(np.sort(rng.choice(n, _MOST_CALLS, replace=False)))
+    if n > MOST_SEEN:
+        calls = calls.chosen(np.sort(rng.choice(n, MOST_SEEN, replace=False)))
     durations_s, place = np.unique(calls.durations_s, return_inverse=True)
     log_s = np.log(np.maximum(durations_s, max(0.5 * resolution_s, 1e-9)))
     once = np.ones(len(place), np.int64)
@@ -176,7 +175,7 @@ def _factor(
     if variance > 0 and size.mean() >= FEWEST:
         p_value = float(special.chdtrc(len(size) - 1, spread(count * scores, group, size)))
     elif variance > 0:
-        part = slice(None, None, max(1, int(n) // _MOST_CALLS))
+        part = slice(None, None, max(1, int(n) // MOST_SEEN))
         calls = np.repeat(scores, count)[part]
         mine = np.unique(np.repeat(group, count)[part], return_inverse=True)[1].reshape(-1)
         found = spread(calls, mine, np.bincount(mine))

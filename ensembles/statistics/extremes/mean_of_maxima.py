@@ -10,9 +10,10 @@ import numpy as np
 
 from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import MOST_SEEN
 from ensembles.summaries.bins import bin_edges_s
 
-_LARGE = 1e5
+_LARGE = 2 * MOST_SEEN
 """From this number of calls on, Stirling's formula is exact enough, and differences of log Γ are not."""
 
 

@@ -23,7 +23,7 @@ LOGARITHM_WEIGHT, LOGARITHM_HIGH = 0.3, 0.1
 greater shapes are heavier than any power law.
 """
 
-_SHAPE_STEP = 0.1
+_SHAPE_STEP = LOGARITHM_HIGH
 _SHAPES = np.arange(SHAPE_LOW + _SHAPE_STEP / 2, SHAPE_HIGH, _SHAPE_STEP)
 _DROP = 14.0
 """The posterior is truncated where its log density is lower than the maximum by this."""

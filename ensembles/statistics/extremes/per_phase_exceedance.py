@@ -15,7 +15,7 @@ from ensembles.statistics.extremes.last_mode import last_shoulder_s
 from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
 from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST_SLOW
+from ensembles.statistics.samples.level import FEWEST_SLOW, MOST_DENSE
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
 
 _SURE = 5.0
@@ -95,13 +95,12 @@ def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> 
 
 _MEANS = np.linspace(-1.2, 1.2, 17)
 _WEIGHTS = np.exp(np.linspace(np.log(0.2), np.log(1e5), 33))
-_MOST_PHASES = 128
 """Phases of which the likelihood is computed."""
 
 
 def _likelihood(number: np.ndarray, n: np.ndarray, slow: np.ndarray, fast: np.ndarray) -> np.ndarray:
     """Return likelihoods of beta-binomial distributions, relative to the largest: shape (k,)."""
-    some = np.linspace(0, len(n) - 1, min(len(n), _MOST_PHASES)).astype(np.int64)
+    some = np.linspace(0, len(n) - 1, min(len(n), MOST_DENSE // 8)).astype(np.int64)
     pairs, often = np.unique(np.column_stack([number[some], n[some]]), axis=0, return_counts=True)
     x, m = pairs.T[:, :, None]
     log = often @ (special.betaln(slow + x, fast + m - x) - special.betaln(slow, fast))

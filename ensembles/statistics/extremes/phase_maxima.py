@@ -19,14 +19,18 @@ from ensembles.statistics.extremes.mean_of_maxima import log_left_out, mean_of_m
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
 from ensembles.statistics.extremes.per_phase_exceedance import CASES, maximum_by_share
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import CERTAIN, ENOUGH, FEWEST_ALONE, SIGNIFICANT
+from ensembles.statistics.samples.level import (
+    CERTAIN,
+    ENOUGH,
+    FEWEST_ALONE,
+    LEAST_LOG_S,
+    MOST_DENSE,
+    SIGNIFICANT,
+)
 from ensembles.summaries.bins import bin_edges_s
 
-MOST_PHASES = 2000
+MOST_PHASES = 2 * MOST_DENSE
 """Most phases that are used; of more, evenly spaced ones."""
-
-_MOST_TESTED = 5000
-"""Most values of a test of normality: beyond that its p-value is not calibrated."""
 
 _MOST_OUTLIERS = 1 / 3
 """Part of the phases that may be left out."""
@@ -37,7 +41,6 @@ _MORE = 0.05
 _PARTS = 16
 _TAIL_SHARE, _TAIL_LEAST, _TAIL_MOST = 0.15, 4, 64
 _CLASSES = 160
-_TINY_S = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +144,8 @@ class PhaseMaxima:
         values = self.log_s.ravel() if self._count > 2 * len(cases) else one_each
         if np.ptp(values) <= 0:
             return True
-        if len(values) > _MOST_TESTED:
-            values = np.random.default_rng(0).choice(values, _MOST_TESTED, replace=False)
+        if len(values) > 4 * MOST_DENSE:  # beyond 5,000 the p-value is not calibrated
+            values = np.random.default_rng(0).choice(values, 4 * MOST_DENSE, replace=False)
         return shapiro_francia_p(values) >= SIGNIFICANT
 
     def mean_s(self) -> float:
@@ -201,7 +204,7 @@ def drawn_maxima(
     typical = float(np.median(sample.n))
     if tasks is None or tasks >= typical:
         usual = sample.chosen(sample.n >= 0.5 * typical)
-        return usual.n, np.log(np.maximum(usual.max_s, _TINY_S))
+        return usual.n, np.log(np.maximum(usual.max_s, LEAST_LOG_S))
     large = sample.chosen(sample.n >= tasks)
     if not len(large.n):
         return large.n, np.zeros(0)
@@ -276,7 +279,7 @@ def _longest_drawn(calls: np.ndarray, tasks: int, level: np.ndarray) -> np.ndarr
 
 def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     """Return the log of the rank-th longest call of each phase, shape (p, a), with bins spread evenly."""
-    edges = np.log(np.maximum(bin_edges_s(), _TINY_S))
+    edges = np.log(np.maximum(bin_edges_s(), LEAST_LOG_S))
     phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
     total = np.cumsum(sample.count)
     above = (total[sample.begin[1:] - 1][phase] - total).astype(np.float64)
@@ -289,8 +292,8 @@ def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     inside = (rank - 0.5 - above[entry]) / sample.count[entry]
     low, high = edges[sample.bin[entry]], edges[sample.bin[entry] + 1]
     value = high - np.clip(inside, 0.0, 1.0) * (high - low)
-    longest = np.log(np.maximum(sample.max_s, _TINY_S))[:, None]
-    shortest = np.log(np.maximum(sample.min_s, _TINY_S))[:, None]
+    longest = np.log(np.maximum(sample.max_s, LEAST_LOG_S))[:, None]
+    shortest = np.log(np.maximum(sample.min_s, LEAST_LOG_S))[:, None]
     log_s: np.ndarray = np.where(rank <= 1.0, longest, np.clip(value, shortest, longest))
     return log_s
 
@@ -306,7 +309,7 @@ def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
 
 def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
     """Return the slowest call of each phase, extrapolated along its tail: log seconds, shape (p, nodes)."""
-    longest: np.ndarray = np.log(np.maximum(sample.max_s, _TINY_S))
+    longest: np.ndarray = np.log(np.maximum(sample.max_s, LEAST_LOG_S))
     log_more = np.log(tasks / sample.n.astype(np.float64))
     if not (log_more > _MORE).any():
         return longest[:, None]

@@ -33,11 +33,11 @@ from ensembles.statistics.moments.quantiles import quantile_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH
-from ensembles.statistics.samples.level import FEWEST, FEWEST_SLOW, check_level
+from ensembles.statistics.samples.level import FEWEST, FEWEST_SLOW, MOST_DENSE, check_level
 from ensembles.statistics.special import ndtri
 from ensembles.summaries.bins import bin_edges_s
 
-LARGEST = 1000
+LARGEST = MOST_DENSE
 """Number of longest calls whose exact durations are used, if they are known."""
 
 FEWEST_PHASES = FEWEST

@@ -19,12 +19,11 @@ from ensembles.statistics.modes.clusters import (
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import CERTAIN, FEWEST, RARE, SIGNIFICANT
+from ensembles.statistics.samples.level import A_TENTH, CERTAIN, FEWEST, RARE, SIGNIFICANT
 from ensembles.summaries.bins import bin_edges_s
 
 _LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
-_P_OF_A_PHASE = 0.1
 """Largest probability of as many calls of a phase in a cluster if the antimode were as dense."""
 
 
@@ -273,7 +272,7 @@ def _comes_back(inside: np.ndarray, between: np.ndarray, width_ratio: float) -> 
     """Return whether most phases, each taken alone, have a cluster denser than an antimode."""
     odds = DEPTH_RATIO * width_ratio
     p_even = np.where(inside > 0, special.betainc(np.maximum(inside, 1), between + 1, odds / (1 + odds)), 1.0)
-    return bool(2 * np.count_nonzero(p_even <= _P_OF_A_PHASE) > len(inside))
+    return bool(2 * np.count_nonzero(p_even <= A_TENTH) > len(inside))
 
 
 def _support(difference: np.ndarray) -> float:

@@ -85,7 +85,6 @@ def fit_log_density(
 
 
 _VALLEY_GRID = 257
-_MIDDLE = 0.6827
 _BANDWIDTH = 0.97
 _LEAST_BANDWIDTH_IN_CELLS = 0.6
 _LEAST_CALLS_OF_FIT = 1000
@@ -127,7 +126,7 @@ def measured(
     total = drawn.sum(axis=1)
     below = np.array([_calls_below(cells, drawn, at) for at in bounds])
     weight = np.diff(below, axis=0) / total
-    tails = [below[:-1] + share * np.diff(below, axis=0) for share in (0.5 - _MIDDLE / 2, 0.5 + _MIDDLE / 2)]
+    tails = [below[:-1] + share * np.diff(below, axis=0) for share in (0.15865, 0.84135)]
     ends = [np.array([places_of_shares(cells, drawn, calls) for calls in rows]) for rows in tails]
     width = 0.5 * (ends[1] - ends[0])
     # Calls are assumed to lie evenly in a cell; where the density slopes, this shifts a quantile.

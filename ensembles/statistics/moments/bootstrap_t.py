@@ -13,14 +13,12 @@ from math import comb
 
 import numpy as np
 
-from ensembles.statistics.samples.level import FEWEST_ALONE
+from ensembles.statistics.samples.level import FEWEST_ALONE, MOST_DENSE, MOST_SEEN
 
 NAMES = ("mean", "sd", "cv")
 
 SIZE = 599
 """Number of bootstrap samples."""
-
-_MOST_LEFT_OUT = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,7 @@ class ResamplingUnits:
     def _error(self) -> np.ndarray:
         """Return standard errors, shape (3,); they are linearised for very many units."""
         units, share = self.units, self.often / self.units
-        if units > _MOST_LEFT_OUT:
+        if units > MOST_SEEN:
             error: np.ndarray = np.sqrt(units**2 / (units - 1) * (share @ self.parts**2))
             return error
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,18 +152,15 @@ def original(found: np.ndarray, log: bool) -> np.ndarray:
     return out
 
 
-MOST_SMOOTHED = 4096
+MOST_SMOOTHED = 4 * MOST_DENSE
 """More units than these represent their distribution without smoothing."""
-
-_MANY = 512
-_OF_NORMAL = 1.349
-"""Interquartile range of a normal distribution in standard deviations."""
 
 
 def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
     """Choose the bandwidth of a normal kernel by the rule of thumb.
 
-    It is 1.06 n^(-1/5) times the smaller of the standard deviation and the interquartile range over 1.349.
+    It is 1.06 n^(-1/5) times the smaller of the standard deviation and the interquartile range over 1.349,
+    as of a normal density.
     """
     units = often.sum()
     if units > MOST_SMOOTHED:
@@ -175,7 +170,7 @@ def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
     lower, upper = place[order][np.searchsorted(after, [0.25 * units, 0.75 * units])]
     middle = often @ place / units
     deviation = np.sqrt(often @ (place - middle) ** 2 / units)
-    return float(1.06 * min(deviation, (upper - lower) / _OF_NORMAL) * units**-0.2)
+    return float(1.06 * min(deviation, (upper - lower) / 1.349) * units**-0.2)
 
 
 def nodes(units: float) -> tuple[np.ndarray, np.ndarray]:
@@ -183,5 +178,5 @@ def nodes(units: float) -> tuple[np.ndarray, np.ndarray]:
 
     Moments are exact up to the ninth, for many units up to the fifth.
     """
-    steps, weights = np.polynomial.hermite_e.hermegauss(5 if units <= _MANY else 3)
+    steps, weights = np.polynomial.hermite_e.hermegauss(5 if units <= MOST_DENSE / 2 else 3)
     return steps, weights / weights.sum()

@@ -18,11 +18,8 @@ from ensembles.statistics.moments.bootstrap_t import NAMES, ResamplingUnits, ori
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines
-from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.samples.level import LEAST_LOG_S, check_level
 from ensembles.summaries.moments import LEAST_FOR_KURTOSIS, LEAST_FOR_SKEWNESS
-
-LEAST_LOG_S = 0.5e-9
-"""Value of durations of zero where logarithms are taken, in seconds."""
 
 CALLS_ALONE = (
     "phases are unknown: intervals assume independent calls, and are too narrow if calls of a phase are "

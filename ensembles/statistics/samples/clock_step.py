@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.samples.level import FEWEST_ALONE, RARE
+from ensembles.statistics.samples.level import FEWEST_ALONE, MOST_DENSE, MOST_SEEN, RARE
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 
 LEAST_STEP_NS = 4.0
@@ -18,8 +18,6 @@ _LEAST_MULTIPLES = 6
 _LEAST_IF_EXACT = 4
 _LEAST_BESIDE = 30
 """Number of calls that are not at the commonest multiple."""
-_MOST_VALUES = 512
-_MOST_CALLS = 200_000
 _NEAR = 0.26
 """Distance from a multiple of a step, in steps, of the difference of two times rounded to a quarter of it."""
 _LONGEST_NS = 2e4
@@ -40,7 +38,7 @@ def clock_step_s(durations_s: np.ndarray) -> float:
     fractional number of ns.
     """
     durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
-    part = durations_s[:: max(1, len(durations_s) // _MOST_CALLS)]
+    part = durations_s[:: max(1, len(durations_s) // MOST_SEEN)]
     ns = np.rint(part[(part > 0) & (part < 2.0**53 * 1e-9)] * 1e9)
     values, counts = np.unique(ns[ns > 0], return_counts=True)
     if not len(values):
@@ -178,7 +176,7 @@ def _round_step_above(values: np.ndarray, counts: np.ndarray, fine_ns: float) ->
         if _residual(values, step).max() > _NEAR * step:
             continue
         multiple = np.rint(values / step)
-        if multiple[-1] - multiple[0] > _MOST_CALLS:
+        if multiple[-1] - multiple[0] > MOST_SEEN:
             continue
         calls = np.bincount((multiple - multiple[0]).astype(np.int64), counts)
         if _in_rows(np.arange(len(calls)), calls, 3) and calls.sum() - calls.max() >= _LEAST_BESIDE:
@@ -189,7 +187,7 @@ def _round_step_above(values: np.ndarray, counts: np.ndarray, fine_ns: float) ->
 def _tick(values: np.ndarray, counts: np.ndarray) -> float:
     """Return the longest tick in ns of which short values are multiples, to the rounding; 0.0: none."""
     values, counts = values[values <= _LONGEST_NS], counts[values <= _LONGEST_NS]
-    often = np.sort(np.argsort(-counts, kind="stable")[:_MOST_VALUES])
+    often = np.sort(np.argsort(-counts, kind="stable")[: MOST_DENSE // 2])
     values, counts = values[often], counts[often]
     if len(values) < FEWEST_ALONE:
         return 0.0

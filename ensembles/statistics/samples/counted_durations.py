@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.statistics.samples.level import MOST_DENSE
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.keyed_sums import unique_counts
@@ -20,10 +21,6 @@ from ensembles.summaries.phasecounts import PhaseCounts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-
-MOST_DENSE = 1024
-"""Up to this number of phases, the counts of all bins are held at once while calls are counted."""
 
 
 def bin_phase_index(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.statistics.samples.counted_durations import MOST_DENSE, CountedDurations
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import MOST_DENSE
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_EXACT = 2048
+MOST_EXACT = 2 * MOST_DENSE
 """Up to this number of distinct durations, each is an atom."""
 
 MOST_GROUPS = MOST_DENSE

@@ -30,6 +30,15 @@ FEWEST_IN_TIME = 2 * FEWEST_ALONE
 FEWEST_SLOW = 20
 """Fewest calls of a kind from which its share (to a quarter) and its tail are estimated."""
 
+MOST_DENSE = 1024
+"""Groups, phases or values that tables of all bins, and exact computations, are made for."""
+
+MOST_SEEN = 50_000
+"""Calls that a step looks at which need not see all."""
+
+LEAST_LOG_S = 0.5e-9
+"""Value of durations of zero where logarithms are taken, in seconds."""
+
 ENOUGH = round(1 / SIGNIFICANT) - 1
 """Number of values from which on a central 90 % interval lies within their range."""
 

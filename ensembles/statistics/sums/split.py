@@ -25,7 +25,7 @@ from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import check_level
+from ensembles.statistics.samples.level import MOST_DENSE, check_level
 from ensembles.statistics.sums.consecutive_calls import MOST_CALLS as MOST_TAKEN
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 from ensembles.summaries.bins import bin_edges_s
@@ -226,7 +226,7 @@ def check_calls(calls: Iterable[int]) -> list[int]:
     return [int(k) for k in numbers_of_calls]
 
 
-MOST_SPLIT = 4096
+MOST_SPLIT = 4 * MOST_DENSE
 """Most calls into which one is split."""
 
 

@@ -47,7 +47,7 @@ def test_calls_on_a_folder_that_no_call_wrote_to_are_named_with_their_time(tmp_p
     assert first.share_s == pytest.approx(39 * 5e-3, rel=0.01)
     assert first.gain_s is not None
     assert first.gain_s[0] == 0
-    assert str(found).startswith("I/O is > 99 % of 200 ms. Explained: 97 % of it (97 % fewer-calls).")
+    assert str(found).startswith("I/O is > 99 % of 200 ms. Explained: 97 % of it (97 % fewer-calls")
 
 
 def test_threads_together_are_in_calls_for_no_longer_than_the_run(tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ import pytest
 from made_io import KIB, MIB, Made, found_ids, io_run, refusal
 
 import ensembles as en
-from ensembles.answers.diagnose import gain_of
 from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, SIEVED, FileUses
-from ensembles.faces.words import cell
 from ensembles.model.metadata import WAITS_FOR_DEVICE
 
 TWO = {1: "/scratch/log", 2: "/scratch/data"}
@@ -428,13 +426,11 @@ def test_uses_of_files_do_not_depend_on_the_chunks(size, tmp_path):
     assert expected["time_ns"].sum() < events.duration.sum()
 
 
-def test_a_gain_that_is_in_the_loop_alone_is_stated_by_its_best_estimate(tmp_path):
+def test_a_small_gain_is_no_finding_of_a_long_run(tmp_path):
     # 0.2 ms beyond copying, and a loop of 5 ms, which may do other things.
     calls = [Made("fread", 0.06, 100) for _ in range(5000)]
     found = finding(io_run(tmp_path / "a", [calls]), "stdio-buffer")
-    assert found.gain_s[0] < found.share_s < 0.1 * found.gain_s[1]
-    assert cell(gain_of(found), "").startswith("The run would be ")
-    assert "shorter by the best estimate, and up to " in cell(gain_of(found), "")
+    assert found.gain_s[0] < found.share_s <= found.gain_s[1] <= 5000 * 0.06e-6
     # Of a long run, the best estimate is not worth a line.
     rest = Made("pwrite", 400_000, 64 * MIB)
     assert "stdio-buffer" not in found_ids(io_run(tmp_path / "b", [[*calls, rest]]))

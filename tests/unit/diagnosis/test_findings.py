@@ -25,7 +25,7 @@ from ensembles.passes.summary import Summary
 
 
 def test_confidence_is_lost_by_doubt_and_gone_with_a_check_that_fails():
-    sure, doubtful, wrong = (Check("x", holds, "") for holds in (True, None, False))
+    sure, doubtful, wrong = (Check("x", "", holds) for holds in (True, None, False))
     assert rate_confidence((sure, sure)) < 1
     assert rate_confidence((sure, doubtful)) == pytest.approx(0.8 * rate_confidence((sure, sure)))
     assert rate_confidence((sure, wrong)) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from made_io import KIB, MIB, Made, found_ids, io_run
-from made_spools import spool
+from made_spools import RUNNING, made_events, spool
 
 import ensembles as en
 from ensembles.answers.diagnose import DiagnosisAnswer
@@ -272,3 +272,29 @@ def test_nor_of_a_run_without_calls(tmp_path: Path, capsys: pytest.CaptureFixtur
     for command in ["diagnose", run, "--fail-on", "warning"], ["history", "add", *database, run]:
         assert main(command) == 2
         assert "no call was recorded" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_the_lines_of_the_account_add_up_to_the_run(tasks: int, tmp_path: Path) -> None:
+    """Entries below 2 % of the run are added up, and none is left out."""
+    small = [Made("open", 30), Made("close", 5), Made("stat", 200), Made("fsync", 400), Made("lseek", 9)]
+    calls = [*small, *[Made("pwrite", 60, 4 * KIB, gap_us=10)] * 200, Made("pread", 90_000, MIB, gap_us=900)]
+    answer = en.diagnose(io_run(tmp_path / "run", [calls * 2] * tasks))
+    (account,) = (said.values for said in answer.above if said.id == "diagnose.account")
+    *lines, outside = account["parts"]
+    assert sum(line.values["share"] for line in lines) == pytest.approx(1)
+    for line in lines:
+        inside = [entry.values["share"] for entry in line.values["entries"]]
+        assert not inside or sum(inside) == pytest.approx(line.values["share"])
+    whole = sum(entry.values["share"] for entry in outside.values["entries"]) + account["share"]
+    assert whole == pytest.approx(1)
+    assert any(entry["share"] < 0.02 for entry in answer.to_json()["account"]["entries"])
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_diagnosis_says_that_a_process_did_not_end(tmp_path: Path, is_killed: bool) -> None:
+    spool(tmp_path / "0.spool", [made_events(50)], rank=0, **({"state": RUNNING} if is_killed else {}))
+    found = en.diagnose(en.open(tmp_path))
+    for text in (words(str(found)), words(str(found.in_full()))):
+        assert ("1 process did not end" in text) == is_killed
+    assert found.to_json().get("not_ended") == (1 if is_killed else None)

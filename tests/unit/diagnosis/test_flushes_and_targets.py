@@ -13,7 +13,6 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.rules import (
     close_cost,
     imbalance,
-    metadata_storm,
     slow_target,
     small_requests,
     sync_per_write,
@@ -55,15 +54,30 @@ def test_a_slow_target_shows_in_syncs_of_its_files(tmp_path: Path) -> None:
     assert not diagnose(own_files(tmp_path / "healthy", healthy), [slow_target.rule]).findings
 
 
+LAYERS = [
+    ("open", "pwrite", "close"),
+    ("fopen", "fwrite", "fclose"),
+    ("MPI_File_open", "MPI_File_write_at", "MPI_File_close"),
+    ("H5Fopen", "H5Dwrite", "H5Fclose"),
+]
+
+
+@pytest.mark.parametrize("functions", LAYERS, ids=[names[0] for names in LAYERS])
 @pytest.mark.parametrize(("close_us", "found"), [(500_000, True), (15_000, False)])
-def test_a_close_is_compared_with_the_slowest_target(close_us: float, found: bool, tmp_path: Path) -> None:
-    """1 MiB in the cache takes at most 21 ms at 50 MB/s, and each target has the file of one task."""
+def test_a_close_is_compared_with_the_slowest_target(
+    functions: tuple[str, str, str], close_us: float, found: bool, tmp_path: Path
+) -> None:
+    """1 MiB in the cache takes at most 21 ms at 50 MB/s, and each target has the file of one task.
+
+    The lowest layer that was recorded shows it, whichever it is.
+    """
 
     def calls(file: int) -> list[Made]:
+        opens, writes, closes = functions
         step = [
-            Made("open", 100, file=file),
-            Made("pwrite", 1000, MIB, 0, file=file),
-            Made("close", close_us, file=file),
+            Made(opens, 100, file=file),
+            Made(writes, 1000, MIB, 0, file=file),
+            Made(closes, close_us, file=file),
             *STEP,
         ]
         return step * 4
@@ -74,14 +88,6 @@ def test_a_close_is_compared_with_the_slowest_target(close_us: float, found: boo
     if found:
         assert answer.findings[0].confidence == pytest.approx(0.76)
         assert answer.findings[0].gain_s[1] >= 4 * (0.5 - 0.021)
-
-
-def test_the_loop_around_calls_that_are_left_out_is_gained_at_most(tmp_path: Path) -> None:
-    """Each of 500 opens and closes takes 1 us, and the interpreter 10 us around each of them."""
-    again = [Made(name, 1, gap_us=10) for _ in range(500) for name in ("open", "close")]
-    (found,) = diagnose(io_run(tmp_path / "run", [again]), [metadata_storm.rule]).findings
-    assert found.gain_s[0] <= 499e-6
-    assert found.gain_s[1] == pytest.approx(1.1e-3 + 998 * 10e-6, rel=0.1)
 
 
 def test_pieces_between_those_of_others_have_to_be_exchanged(tmp_path: Path) -> None:

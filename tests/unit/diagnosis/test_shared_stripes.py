@@ -20,7 +20,9 @@ def striped() -> dict[int, dict[str, str]]:
     return {1: {"lustre.lov": (packed + b"".join(struct.pack("<20xI", target) for target in range(4))).hex()}}
 
 
-def interleaved(slow_after: str, factor: float = 2.0, per_node: int = 4) -> list[list[Made]]:
+def interleaved(
+    slow_after: str, factor: float = 2.0, per_node: int = 4, function: str = "pwrite"
+) -> list[list[Made]]:
     """In each step, records of all tasks follow each other in the file and in time, in random order."""
     rng = np.random.default_rng(7)
     starts = np.zeros((TASKS, STEPS))
@@ -43,7 +45,7 @@ def interleaved(slow_after: str, factor: float = 2.0, per_node: int = 4) -> list
         ends = [start for start, _, _ in calls[1:]] + [calls[-1][0] + 40_000]
         tasks.append(
             [
-                Made("pwrite", us, RECORD, offset, gap_us=end - start - us)
+                Made(function, us, RECORD, offset, gap_us=end - start - us)
                 for (start, us, offset), end in zip(calls, ends, strict=True)
             ]
         )
@@ -57,8 +59,9 @@ def run_of(folder, tasks, per_node: int = 4, facts=None) -> en.Run:
     )
 
 
-def test_writes_after_another_nodes_write_in_the_same_stripe_are_slow(tmp_path):
-    run = run_of(tmp_path / "a", interleaved("node"))
+@pytest.mark.parametrize("function", ["pwrite", "MPI_File_write_at"])
+def test_writes_after_another_nodes_write_in_the_same_stripe_are_slow(function, tmp_path):
+    run = run_of(tmp_path / "a", interleaved("node", function=function))
     (found,) = (each for each in en.diagnose(run).findings if each.id == "lock-contention")
     assert found.evidence["slowdown"] == pytest.approx(2.0, rel=0.1)
     assert found.evidence["p"] < 0.01

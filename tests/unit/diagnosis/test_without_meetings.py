@@ -128,7 +128,7 @@ def test_threads_of_a_task_that_meets_others_count_once_too() -> None:
     rows = {"start_ns": np.array([0, 0, 500]), "end_ns": np.array([100, 100, 600])}
     rows["time_ns"] = np.array([90.0, 80.0, 30.0])
     first = np.zeros(3, np.int64)
-    together = WithMeetings(Cells(rows, first, first), rows, np.array([0]), 6e-7, np.array([True]), None)
+    together = WithMeetings(Cells(rows, first, first), rows, np.array([0]), np.array([True]), None)
     assert together.most_s(rows["time_ns"]) == together.io_s == pytest.approx(130e-9)
     assert together.likely_s(rows["time_ns"]) == pytest.approx(130e-9)
     early = {"start_ns": np.array([-99]), "end_ns": np.array([-95])}  # the constructor of a library calls

@@ -11,6 +11,8 @@ import pytest
 if importlib.util.find_spec("darshan") is None or importlib.util.find_spec("cffi") is None:
     pytest.skip("the package darshan is not installed: its logs are not read", allow_module_level=True)
 
+from made_darshan_logs import START_S, MadeLog
+
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.history.additions import AT_ONCE, add_logs, experiment_of, find_logs
@@ -47,7 +49,11 @@ def test_damaged_logs_are_named_and_the_others_are_added(archive: Path, tmp_path
 
 
 def test_the_counters_are_those_of_the_run(archive: Path) -> None:
-    found = [log for _, log in read_counters(find_logs([str(archive)])) if isinstance(log, CountedLog)]
+    found = [
+        log
+        for _, log in read_counters([log] for log in find_logs([str(archive)]))
+        if isinstance(log, CountedLog)
+    ]
     assert len(found) == len(LOGS)
     for log in found:
         if log.has_segments:
@@ -74,7 +80,7 @@ def test_a_second_call_reads_only_what_is_missing(archive: Path, tmp_path: Path)
 def test_experiments_are_executable_tasks_and_size(archive: Path) -> None:
     names = {
         experiment_of(log)
-        for _, log in read_counters(find_logs([str(archive)]))
+        for _, log in read_counters([log] for log in find_logs([str(archive)]))
         if isinstance(log, CountedLog)
     }
     assert "macsio, 16 tasks, about 64.0 MiB" in names
@@ -90,3 +96,16 @@ def test_a_log_of_counters_is_sent_to_the_option_for_logs(
     assert f"ensio history add --darshan {log}" in capsys.readouterr().err
     assert main(["history", "add", *db, str(log)]) == 2
     assert "--darshan LOG" in capsys.readouterr().err
+
+
+def test_processes_of_a_job_without_mpi_are_one_run(tmp_path: Path) -> None:
+    """Two at one time, one later in the same job, and a copy elsewhere, which is not a third task."""
+    for number, start_s in enumerate((START_S, START_S + 5, START_S + 500)):
+        MadeLog(tasks=1, start_s=start_s).write(tmp_path / f"{number}.darshan")
+    history = History(str(tmp_path / "runs.db"), make=True)
+    assert [list(add_logs(history, [str(tmp_path)]))[-1].added for _ in range(2)] == [2, 0]
+    assert sorted(run.tasks for run in history.runs()) == [1, 2]
+    (tmp_path / "copy").mkdir()
+    shutil.copy(tmp_path / "2.darshan", tmp_path / "copy")
+    (*_, again) = add_logs(history, [str(tmp_path)])
+    assert (again.added, again.known) == (0, 3)

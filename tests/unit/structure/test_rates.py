@@ -135,21 +135,6 @@ def test_no_division_is_better(values, penalty, least):
     assert cost_of(values, found, penalty) == pytest.approx(best, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_it_is_as_good_as_that_of_a_library(seed):
-    from ruptures import KernelCPD
-
-    random = np.random.default_rng(seed)
-    values = np.repeat(random.normal(size=12), random.integers(3, 60, 12)) + random.normal(0, 0.3, 1)
-    values += random.normal(0, 0.3, len(values))
-    penalty = 0.36 * np.log(len(values))
-    ends = [0, *KernelCPD(kernel="linear", min_size=3).fit_predict(values[:, None], pen=penalty)]
-    assert (
-        cost_of(values, divided(values, penalty, 3), penalty)
-        <= cost_of(values, list(pairwise(ends)), penalty) + 1e-9
-    )
-
-
 def test_medians_and_quantiles_equal_those_of_numpy() -> None:
     rng = np.random.default_rng(1)
     for size in range(1, 60):

@@ -111,9 +111,21 @@ def test_a_mechanism_is_named_only_where_it_was_seen(facts, calls, named) -> Non
     assert isinstance(unseen, Unseen)
     assert (unseen.dirtied_bytes, unseen.is_much) == (MIB, True)
     assert unseen.sentence.startswith(
-        "the processes made at least 1.00 MiB of files dirty without read and write calls, "
+        "the processes wrote at least 1.00 MiB to files without read and write calls, "
     )
     assert named in unseen.sentence
+    # Neither recorder sees what goes through no call, so that none sends the user to the other one.
+    goes_beyond = bool({"io_uring", "libaio"}.intersection(facts) or calls)
+    assert goes_beyond is not ("strace" in unseen.sentence)
+    assert goes_beyond is ("perf record -e 'io_uring:*" in unseen.sentence)
+
+
+def test_requests_beside_recorded_calls_are_named_though_the_kernel_counts_none_of_their_bytes() -> None:
+    """Reads by io_uring from the page cache."""
+    unseen = find_unseen(KernelBytes(0, MIB, 0, MIB, facts=("io_uring",)), {WRITE: (16, MIB)})
+    assert unseen is not None
+    assert unseen.hides_time
+    assert unseen.sentence.startswith("requests of io_uring moved unknown bytes")
 
 
 def test_writes_into_large_folios_of_data_that_were_read_are_explained() -> None:

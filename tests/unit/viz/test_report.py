@@ -209,7 +209,7 @@ def test_notes_of_a_partial_run_are_on_the_page(tmp_path: Path) -> None:
 def test_a_run_without_calls_has_a_sentence_instead_of_pictures(tmp_path: Path) -> None:
     write_report(run_of(tmp_path / "run", [[], []]), tmp_path / "a.html")
     text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
-    assert "No call was recorded, and there is nothing to draw." in text
+    assert "There is nothing to draw: no call was recorded" in text
     assert "No finding, because nothing could be examined: " in text
     assert "Drag to zoom" not in text
 

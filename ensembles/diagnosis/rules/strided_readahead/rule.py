@@ -128,11 +128,7 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
 
 @dataclass(frozen=True)
 class _Onset:
-    """Whether reads become slow with a certain one.
-
-    Logarithms: its time, and the median of the later ones, relative to the slowest before; the range of those
-    before.
-    """
+    """Whether reads become slow with a certain one: its time, that of later ones, and the range before."""
 
     first: int
     step: float
@@ -151,7 +147,7 @@ class _Onset:
             f"{share_text(np.expm1(self.differ))}); "
             f"the {self.first}th itself takes {number_text(np.exp(self.step))} times as long"
         )
-        return Check("begins-at-fourth", self.holds, sentence)
+        return Check("begins-at-fourth", sentence, self.holds)
 
 
 def _begin(levels: np.ndarray, with_writes: np.ndarray) -> _Onset:
@@ -191,19 +187,15 @@ def _worsens(after: np.ndarray, runs: StridedRuns) -> Check:
     sentence = (
         f"reads become slower from read to read, up to {number_text(np.exp(rise))} times the first slow one"
     )
-    return Check("worsens", bool(holds), f"{sentence}, in {share_text(share)} of the tasks")
+    return Check("worsens", f"{sentence}, in {share_text(share)} of the tasks", bool(holds))
 
 
 def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tests: int) -> list[Check]:
     without = plain.levels() if len(plain) else np.empty(0)
     p, p_tasks = min(1.0, tests * p_of_ordinals(groups, without)), min(1.0, tests * p_of_tasks(mixed))
     return [
-        Check(
-            "not-by-chance",
-            p <= LEVEL,
-            f"permutation test of the order of reads: p {_p_text(p)}",
-        ),
-        Check("tasks-agree", p_tasks <= TASK_LEVEL, f"the same test within tasks: p {_p_text(p_tasks)}"),
+        Check("not-by-chance", f"permutation test of the order of reads: p {_p_text(p)}", p <= LEVEL),
+        Check("tasks-agree", f"the same test within tasks: p {_p_text(p_tasks)}", p_tasks <= TASK_LEVEL),
     ]
 
 
@@ -211,7 +203,7 @@ def _in_tasks(mixed: StridedRuns) -> Check:
     rises = by_task(mixed.rank, mixed.rise)
     share = float(np.mean(rises > np.log(MOST_RATIO)))
     return Check(
-        "in-most-tasks", share > MOST, f"{share_text(share)} of the tasks with such reads are affected"
+        "in-most-tasks", f"{share_text(share)} of the tasks with such reads are affected", share > MOST
     )
 
 
@@ -219,22 +211,22 @@ def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
     name = "only-with-writes-between"
     if not len(plain):
         sentence = "for comparison, the run has no strided reads without writes between them"
-        return Check(name, None, sentence)
+        return Check(name, sentence, None)
     here, there = float(np.nanmedian(mixed.rise)), float(np.nanmedian(plain.rise))
     holds = there <= 0.5 * here and here - there >= np.log(MOST_RATIO)
     sentence = (
         f"reads with writes between them become {number_text(np.exp(here))} times as long, reads without "
         f"{number_text(np.exp(there))} times"
     )
-    return Check(name, bool(holds), sentence)
+    return Check(name, sentence, bool(holds))
 
 
 def _writes(mixed: StridedRuns, ratio: float) -> Check:
     rise = mixed.writing_rise()
     if rise is None:
-        return Check("not-the-writes", None, "there are too few writes between the reads to compare with")
+        return Check("not-the-writes", "there are too few writes between the reads to compare with", None)
     sentence = f"the writes between the reads become {number_text(np.exp(rise))} times as long"
-    return Check("not-the-writes", bool(rise <= MOST * ratio), sentence)
+    return Check("not-the-writes", sentence, bool(rise <= MOST * ratio))
 
 
 def _stands_out(mixed: StridedRuns, plain: StridedRuns, ratio: float) -> Check:
@@ -244,7 +236,7 @@ def _stands_out(mixed: StridedRuns, plain: StridedRuns, ratio: float) -> Check:
         "the writes between the reads, and reads without writes between them, vary from one to the next by a "
         f"factor of {number_text(np.exp(scatter))} (standard deviation)"
     )
-    return Check("stands-out", bool(ratio >= FAR * scatter), sentence)
+    return Check("stands-out", sentence, bool(ratio >= FAR * scatter))
 
 
 def _mean(groups: list[np.ndarray]) -> np.ndarray:
@@ -301,10 +293,7 @@ def _doubted(ends: list[float]) -> tuple[float, float]:
 
 
 def _levels_before(runs: StridedRuns) -> tuple[float, float]:
-    """Bound the typical times of the positions before the stride is recognised, with their scatter.
-
-    They are logarithms, relative to the median of `runs.base`.
-    """
+    """Bound the typical times (logarithms) of the positions before the stride is recognised."""
     levels = np.nanmedian(runs.time[:, :HEALTHY_READS] - np.nanmedian(runs.base), axis=0)
     scatter = float(np.nanstd(levels, ddof=1)) / np.sqrt(HEALTHY_READS)
     return float(np.nanmin(levels)) - scatter, float(np.nanmax(levels)) + scatter
@@ -407,7 +396,7 @@ def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
 def _all_seen(reads: StridedReads) -> Check:
     share = 1 - reads.reads_with_offset / max(reads.reads, 1)
     holds = None if share > 0.1 else True
-    return Check("places-known", holds, f"the file offset is known for {share_text(1 - share)} of the reads")
+    return Check("places-known", f"the file offset is known for {share_text(1 - share)} of the reads", holds)
 
 
 def _medians(runs: StridedRuns) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -53,7 +53,10 @@ class Header(NamedTuple):
     job: tuple[int, int]  # Offset and length of the job's description in the file, bytes
     names: tuple[int, int]  # Offset and length of the file names, bytes; length 0: there are none
     number: int = 0  # Number of the job, for a batch job that of the batch system
-    start_ns: int = 0  # Start of the job, ns since 1970
+    # start_ns, end_ns: Start and end of the job, ns since 1970
+    start_ns: int = 0
+    end_ns: int = 0
+    tasks: int = 1
 
 
 def log_version(beginning: bytes) -> str | None:
@@ -122,8 +125,10 @@ def open_header(path: str) -> Header:
         numbers = struct.unpack_from(f"{'>' if header.swapped else '<'}{5 if old else 7}q", job)
     except (zlib.error, OSError, EOFError, struct.error) as error:
         raise damaged(path, "the description of the job cannot be decompressed") from error
+    *_, tasks, number = numbers
     start_ns = numbers[1] * 10**9 + (0 if old else numbers[2])
-    return header._replace(number=numbers[-1], start_ns=start_ns)
+    end_ns = (numbers[2 if old else 3] + 1) * 10**9  # of older logs, whole seconds
+    return header._replace(number=number, start_ns=start_ns, end_ns=end_ns, tasks=tasks)
 
 
 def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, size_bytes: int) -> int:
@@ -150,6 +155,27 @@ def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, siz
 def logs_of(path: str) -> tuple[list[str], list[str]]:
     """List the logs of a path: itself, or the files ``*.darshan`` of a folder; and the others."""
     return sorted_out(path, lambda name: name.endswith(".darshan"), log_version)
+
+
+def runs_of(paths: Iterable[str]) -> list[list[str]]:
+    """Group logs into runs: processes of a job without MPI are tasks of one if they ran at one time."""
+    runs: list[list[str]] = []
+    alone: list[tuple[str, int, int, int, str]] = []
+    for path in paths:
+        with suppress(EnsioError):
+            header = open_header(path)
+            if header.tasks == 1 and header.number:
+                alone.append((os.path.dirname(path), header.number, header.start_ns, header.end_ns, path))
+                continue
+        runs.append([path])
+    last, latest_ns = ("", 0), 0
+    for folder, number, start_ns, end_ns, path in sorted(alone):
+        if (folder, number) != last or start_ns > latest_ns:
+            runs.append([])
+            last, latest_ns = (folder, number), end_ns
+        runs[-1].append(path)
+        latest_ns = max(latest_ns, end_ns)
+    return runs
 
 
 def damaged(path: str, how: str) -> EnsioError:

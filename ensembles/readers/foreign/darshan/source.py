@@ -31,11 +31,13 @@ from ensembles.readers.foreign.darshan.header import (
     SEGMENT_BYTES,
     DamagedLog,
     FrameError,
+    Header,
     damaged,
     end_library,
     logs_of,
     open_header,
     read_frame,
+    runs_of,
     start_library,
 )
 from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums
@@ -60,16 +62,40 @@ def read(path: str) -> DarshanImport:
             f"{path} holds Darshan logs of {jobs:,} jobs: name one of its logs, or compare all of them in a "
             f"history (ensio history add --darshan {path})"
         )
-    found = DarshanImport(*sorted(headers, key=lambda log: (headers[log].start_ns, log)))
+    paths = sorted(headers, key=lambda log: (headers[log].start_ns, log))
+    counted = [log for _, log in read_counters([log] for log in paths)] if len(paths) > 1 else []
+    lacking = [log.path for log in counted if isinstance(log, CountedLog) and log.lacks_calls]
+    found = DarshanImport(*paths, counts_only=bool(lacking))
+    if 0 < len(lacking) < len(paths):
+        found.metadata.note(
+            f"{len(lacking):,} of {len(paths):,} logs, such as {lacking[0]}, have counters only: the single "
+            "calls (DXT) of the others are not shown, name a log for its calls"
+        )
     note_others(found.metadata.note, others, "Darshan")
+    if not os.path.isdir(path):
+        _note_siblings(found.metadata, path, headers[path])
     return found
+
+
+def _note_siblings(metadata: RunMetadata, path: str, header: Header) -> None:
+    """Note the logs beside this one of processes of the same run, by the number of the job in their names."""
+    folder, word = os.path.dirname(path) or ".", f"_id{header.number}"
+    with suppress(OSError):
+        names = sorted(name for name in os.listdir(folder) if word in name and name.endswith(".darshan"))
+        for run in runs_of(os.path.join(folder, name) for name in names):
+            if len(run) > 1 and os.path.basename(path) in map(os.path.basename, run):
+                metadata.note(
+                    f"job {header.number} has {len(run):,} logs in {folder}, one a process: name a folder "
+                    "that holds only them, to read them as one run"
+                )
 
 
 class DarshanImport(ForeignTrace):
     """A Darshan log, or several of one job; a `ForeignTrace`."""
 
-    def __init__(self, *paths: str) -> None:
+    def __init__(self, *paths: str, counts_only: bool = False) -> None:
         self._paths, self.path = paths, paths[0]
+        self.counts_only = counts_only
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
         self.state = job.JobState()
         self._converter = segments.Converter(CALLS)
@@ -116,9 +142,13 @@ class DarshanImport(ForeignTrace):
                 head, arrays = read_frame(frames)
                 if head.get("kind") == "end":
                     return
-                block = self.taken(head, arrays, shared, max_events)
+                is_traced = head.get("kind") == "segments"
+                block = None
+                if not (is_traced and self.counts_only):
+                    block = self.taken(head, arrays, shared, max_events)
                 if block is not None:
                     yield block
+                if is_traced:
                     with suppress(BrokenPipeError):
                         acknowledgements.write(b"+")
                         acknowledgements.flush()
@@ -244,12 +274,19 @@ class CountedLog:
     has_segments: bool  # Whether the log also has DXT segments, which are not read
     is_partial: bool  # Whether Darshan lacked memory for some files
 
+    @property
+    def lacks_calls(self) -> bool:
+        """Whether the log counts reads or writes that DXT would have traced."""
+        calls = [self.summary.calls[number] for number in self.summary.cells["call"].tolist()]
+        moves = any(call.layer != "stdio" and call.op in ("read", "write") for call in calls)
+        return moves and not self.has_segments
 
-def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | EnsioError]]:
-    """Read the counters of many logs with one process."""
+
+def read_counters(runs: Iterable[Sequence[str]]) -> Iterator[tuple[str, CountedLog | EnsioError]]:
+    """Read the counters of the logs of many runs with one process."""
     child = None
     try:
-        for path in paths:
+        for path, *others in runs:
             if child is None:  # after damage, frames of that log may be left in the pipe
                 child = start_library("sandbox_process")
                 head = read_frame(_pipes(child)[1])[0]
@@ -257,7 +294,7 @@ def read_counters(paths: Iterable[str]) -> Iterator[tuple[str, CountedLog | Ensi
                     raise MissingLibrary(head["library"])
             found: CountedLog | EnsioError
             try:
-                found = _counted(child, path)
+                found = _counted(child, path, *others)
             except MissingLibrary:
                 raise
             except EnsioError as error:
@@ -281,21 +318,19 @@ def _pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return child.stdin, child.stdout
 
 
-def _counted(child: subprocess.Popen[bytes], path: str) -> CountedLog:
-    (requests, frames), name = _pipes(child), os.fsencode(path)
-    requests.write(struct.pack("<I", len(name)) + name)
-    requests.flush()
-    log = DarshanImport(path)
-    while True:
-        head, arrays = read_frame(frames)
-        if head.get("kind") == "end":
-            break
-        if head.get("kind") == "segments":
-            raise FrameError
-        log.taken(head, arrays)
+def _counted(child: subprocess.Popen[bytes], *paths: str) -> CountedLog:
+    requests, frames = _pipes(child)
+    log = DarshanImport(*paths)
+    for name in map(os.fsencode, paths):
+        requests.write(struct.pack("<I", len(name)) + name)
+        requests.flush()
+        while (read := read_frame(frames))[0].get("kind") != "end":
+            if read[0].get("kind") == "segments":
+                raise FrameError
+            log.taken(*read)
     state, metadata = log.state, log.metadata
     return CountedLog(
-        path=path,
+        path=paths[0],
         command=state.lives[0][0],
         job=metadata.job,
         uid=metadata.uid,

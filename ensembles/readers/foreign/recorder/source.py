@@ -59,9 +59,10 @@ class RecorderImport(ForeignTrace):
         self.metadata.clock_step_s = self._step_s
         self.metadata.mode = "trace"
 
-    def _refusal(self, error: Exception) -> EnsioError:
+    def _refusal(self, error: Exception, where: str = "") -> EnsioError:
+        how = where + ("one of its files is cut off" if isinstance(error, struct.error) else str(error))
         return EnsioError(
-            f"{self.path} is a damaged trace of Recorder: {error}; copy it again from where it was written"
+            f"{self.path} is a damaged trace of Recorder: {how}; copy it again from where it was written"
         )
 
     def _read_metadata(self) -> None:
@@ -98,7 +99,7 @@ class RecorderImport(ForeignTrace):
                 signatures, rules = self._of_rank(rank) if merged is None else merged[rank]
                 yield from self._rank_blocks(rank, signatures, rules, max_events)
         except (ValueError, struct.error) as error:
-            raise self._refusal(ValueError(f"rank {rank}: {error}")) from error
+            raise self._refusal(error, f"rank {rank}: ") from error
         except OSError as error:
             raise EnsioError(f"{error.filename} cannot be read: {error.strerror}") from error
         self._finish()

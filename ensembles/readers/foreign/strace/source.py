@@ -16,7 +16,8 @@ import numpy as np
 from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import SAME_CALL
-from ensembles.model.metadata import RunMetadata
+from ensembles.model.metadata import LEAST_BYTES, KernelBytes, RunMetadata
+from ensembles.model.units import HALF_INT64
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.common.import_table import ForeignTrace
@@ -66,6 +67,10 @@ _ROUNDED_NS = 2000
 _EVERY_PROGRAM = {"open": OPENS, "mmap": MAPPING, "close": {"close"}}
 """Calls that every program makes, by name: without one of them, the trace is a selection."""
 
+_LOADING = ("PROT_EXEC", "MAP_DENYWRITE", "MAP_FIXED")
+_OF_SYSTEM = re.compile(
+    r"/(usr|etc|lib(64)?|dev|proc|sys|run|var/cache)/|.*/(ompi\.|prte\.|pmix-|hsperfdata_)"
+)
 _STATS = ("newfstatat", "fstatat64")
 
 
@@ -89,6 +94,7 @@ class StraceImport(ForeignTrace):
         self._latest = 0
         self._seen: set[str] = set()
         self._rows: list[tuple[int, ...]] = []
+        self._maps: dict[str, int] = {}
         with Reading(path):
             self._paths, self._others = files_of(path)
         origin = self._look_through()
@@ -246,9 +252,20 @@ class StraceImport(ForeignTrace):
             self._counts["untimed"] += len(halves)
             duration = max(now - call.start, 0)
         self._counts["submitted"] += len(halves) * (call.name == "io_submit")
+        if call.name in MAPPING and result.value >= 0:
+            self._mapped(halves[0][1], arguments)
         for number, (name, half) in enumerate(halves):
             flags = access_of(call.name, arguments) | SAME_CALL * (number > 0)
             self._store(thread, min(number, 1), name, flags, half, result.errno, call.start, duration)
+
+    def _mapped(self, told: Declared, arguments: str) -> None:
+        """Keep how much of a file the program may read, or write, by its map; what it loads is code."""
+        path, _, size, _ = told
+        if "MAP_SHARED" in arguments and "PROT_WRITE" in arguments:
+            size = HALF_INT64
+        if any(word in arguments for word in _LOADING) or _OF_SYSTEM.match(path):
+            size = 0
+        self._maps[path] = max(self._maps.get(path, 0), size)
 
     def _store(
         self,
@@ -321,6 +338,8 @@ class StraceImport(ForeignTrace):
         metadata.threads = sum(process.threads for process in processes)
         left_out = sum(self._counts[what] for what in ("lines", "resumed", "endings"))
         metadata.left_out = -1 if self._counts["endless"] or self._counts["zeros"] else left_out
+        if sum(self._maps.values()) >= LEAST_BYTES:
+            metadata.kernel_bytes = KernelBytes(0, 0, 0, 0, facts=("mapped",))
         metadata.clock_error_s = 0.0
         metadata.clock_step_s = 1e-6
         self._tell()

@@ -262,7 +262,7 @@ def test_an_archive_is_not_called_damaged_where_the_library_is_missing(
     paths = [str(counted_log().write(tmp_path / name)) for name in ("one", "two")]
     _package(tmp_path / "packages", monkeypatch, is_old=False)
     with pytest.raises(MissingLibrary, match="came without its library"):
-        list(read_counters(paths))
+        list(read_counters([path] for path in paths))
 
 
 def test_commands_tell_damage_in_one_sentence(tmp_path: Path) -> None:

@@ -387,3 +387,20 @@ def test_logs_of_several_jobs_in_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.darshan").write_bytes((tmp_path / "a.darshan").read_bytes()[:1400])
     with pytest.raises(en.EnsioError, match=r"b\.darshan is a damaged Darshan log"):
         en.open(tmp_path)
+
+
+def test_logs_of_processes_without_mpi_are_one_run(tmp_path: Path) -> None:
+    """Two at one time, of which one has DXT, and one later in the same job."""
+    for number, start_s in enumerate((START_S, START_S + 5, START_S + 500)):
+        log = MadeLog(tasks=1, names={7: "/scratch/a"}, start_s=start_s)
+        log.count("POSIX", 7, 0, WRITES=1, BYTES_WRITTEN=100, F_WRITE_TIME=1.0)
+        if number == 0:
+            log.trace("DXT_POSIX", 7, 0, [Segment(0, 100, 1.0, 2.0)])
+        log.write(tmp_path / f"u_app_id4242-{number}.darshan")
+    both = en.open(tmp_path)
+    assert (both.tasks, both.summary.count, both.mode) == (3, 3, "profile")
+    assert any("2 of 3 logs" in note and "have counters only" in note for note in both.notes)
+    said = [
+        any("has 2 logs in" in note for note in en.open(path).notes) for path in sorted(tmp_path.iterdir())
+    ]
+    assert said == [True, True, False]

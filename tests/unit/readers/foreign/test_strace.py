@@ -470,6 +470,10 @@ def asynchronous(*lines: str) -> str:
     return WHOLE.replace("7 1700000000.6", added + "7 1700000000.6")
 
 
+def mapping(how: str, size: int, path: str = "/data/5") -> str:
+    return f"mmap(NULL, {size}, {how}, 5<{path}>, 0) = 0x7f0000000000"
+
+
 def test_requests_of_libaio_are_events_with_the_bytes_that_they_asked_for(tmp_path):
     """A batch, of which the kernel took two; a vector; a failure; a sync; and the wait."""
     batch = [("PWRITE", "5", 4096, 0), ("PREAD", "6", 512, 1024), ("PWRITE", "5", 9, 9)]
@@ -514,6 +518,11 @@ def test_requests_of_libaio_are_events_with_the_bytes_that_they_asked_for(tmp_pa
         ("io_uring_enter(7, 1, 0, 0, NULL, 0) = -1 EBUSY (Device or resource busy)", None),
         (f"io_submit(0x7f, 40, [{request('PWRITE', '5', 1, 0)}, ...]) = 40", "1 call of io_submit may"),
         (f"io_submit(0x7f, 2, [{request('PWRITE', '5', 1, 0)}, ...]) = 1", None),
+        (mapping("PROT_READ|PROT_WRITE, MAP_SHARED", 4096), "accesses to mapped files may"),
+        (mapping("PROT_READ, MAP_PRIVATE", 600_000), "accesses to mapped files may"),
+        (mapping("PROT_READ, MAP_PRIVATE", 40_000), None),
+        (mapping("PROT_READ, MAP_PRIVATE|MAP_DENYWRITE", 600_000), None),  # the first map of a library
+        (mapping("PROT_READ, MAP_SHARED", 600_000, "/usr/lib/locale/locale-archive"), None),
     ],
 )
 def test_calls_that_hide_what_they_move_are_unseen_and_there_is_no_verdict(tmp_path, line, said):

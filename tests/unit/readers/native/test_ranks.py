@@ -112,6 +112,12 @@ def test_a_process_that_did_not_end_is_told_with_its_rank(tmp_path: Path) -> Non
     add(tmp_path, 1234, rank=3, tasks=4, state=RUNNING)
     notes = en.open(tmp_path).notes
     assert any("process 1234 (rank 3)" in note and "loses no call" in note for note in notes)
+    (path,) = tmp_path.glob("*.spool")
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 100)
+    notes = en.open(tmp_path).notes
+    assert any("process 1234 (rank 3)" in note for note in notes)
+    assert not any("loses no call" in note for note in notes)
 
 
 def test_workers_that_their_pool_ends_are_one_note_with_its_cause(tmp_path: Path, capsys) -> None:

@@ -102,8 +102,8 @@ def slowly_varying(random, length, correlation):
     return series
 
 
-@pytest.mark.parametrize("correlation", [0.5, 0.8])
-@pytest.mark.parametrize("ordinals", [8, 16, 64])
+@pytest.mark.parametrize("correlation", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("ordinals", [8, 24, 64])
 def test_a_load_that_varies_slowly_is_no_trend(ordinals, correlation):
     """Orders drawn at random called 13 % (8 ordinals) to 85 % (64) of such healthy runs worsening."""
     trials, number = 60, np.arange(1, ordinals + 1)
@@ -113,6 +113,14 @@ def test_a_load_that_varies_slowly_is_no_trend(ordinals, correlation):
         level = 0.3 * slowly_varying(random, ordinals, correlation) + random.normal(0, 0.05, ordinals)
         alarms += fit_trend(number, number, level).worsening
     assert alarms <= binom.ppf(0.99, trials, 0.05)
+
+
+def test_a_rise_as_of_a_random_walk_is_said_and_is_no_trend():
+    number = np.arange(1, 25)
+    walks = np.cumsum(np.random.default_rng(24).normal(0, 0.3, (40, 24)), axis=1)
+    found = [fit_trend(number, number, walk) for walk in walks]
+    assert sum(trend.worsening for trend in found) <= binom.ppf(0.99, 40, 0.05)
+    assert any("a load that wanders does as much" in str(trend) and trend.p > 0.05 for trend in found)
 
 
 @pytest.mark.parametrize(("ordinals", "least"), [(8, 15), (16, 19), (64, 20)])
