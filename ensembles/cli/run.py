@@ -25,7 +25,7 @@ from ensembles.files.site_settings import setting, site_table
 from ensembles.model.errors import EnsioError
 from ensembles.model.masked_command import mask_command
 from ensembles.model.units import STRACE
-from ensembles.recorder.elf import defines_symbol, is_for_64_bits, read_interpreter
+from ensembles.recorder.elf import is_for_64_bits, read_interpreter
 from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, shown
 
@@ -46,12 +46,12 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _LOADERS = ("ld-", "ld.so", "ld64.")
 _LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
 _LIBRARIES = {
-    "HDF5": "H5Dwrite",
-    "NetCDF": "nc_put_vara",
-    "PnetCDF": "ncmpi_put_vara",
-    "MPI-IO": "MPI_File_open",
+    "HDF5": b"HDF5: infinite loop closing library",
+    "NetCDF": b"NCRCENV_IGNORE",
+    "PnetCDF": b"PNETCDF_HINTS",
+    "MPI-IO": b"ROMIO_FSTYPE_FORCE",
 }
-"""Libraries of layers, and a function of each."""
+"""Libraries of layers, and a text that is in each, stripped or not, and in no program that only calls it."""
 _SANITIZER = re.compile(rb"lib(a|hwa|l|t|ub)san\.so|libclang_rt\.")
 _PRELOAD_OF_USER = b"ENSIO_PRELOAD_OF_USER"
 _LONG_SPOOL_BYTES = 4 << 20
@@ -108,11 +108,12 @@ def execute(args: argparse.Namespace) -> int:
     started = directory / f".started-{os.getpid()}-{time.time_ns()}"
     with suppress(OSError):  # the program starts in any case
         started.mkdir(0o700)
-    begin_ns, programs = time.time_ns(), [command[0]]
+    begin_ns, reasons = time.time_ns(), {"unrecorded": "", "hidden": ""}
 
     def at_end(pid: int) -> None:
-        programs.extend(take_names(started))
-        keep_account(directory, before, pid, command[0], begin_ns, _all_unrecorded(programs))
+        programs = [command[0], *take_names(started)]
+        reasons.update(unrecorded=_of_all(programs, unrecorded), hidden=_of_all(programs, hidden_in))
+        keep_account(directory, before, pid, command[0], begin_ns, reasons)
 
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
@@ -129,7 +130,7 @@ def execute(args: argparse.Namespace) -> int:
         from ensembles.readers.native.directory import cut_spools  # imports NumPy
 
         cut_spools(directory)
-    reason = _all_unrecorded(programs)
+    reason = reasons["unrecorded"]
     if not reason and any(word.startswith("LD_PRELOAD=") for word in command):
         reason = "LD_PRELOAD was set anew, without the preload library of ensio"
     _report_outcome(directory, before, reason)
@@ -197,14 +198,13 @@ def unrecorded(program: str) -> str:
     return ""
 
 
-def _all_unrecorded(programs: Sequence[str]) -> str:
-    """Say why the first of some programs cannot be recorded, and name the others; "": they all can."""
+def _of_all(programs: Sequence[str], why: Callable[[str], str]) -> str:
+    """Say of the first of some programs what is not recorded, and name the others; "": all is."""
     files = {os.path.realpath(shutil.which(program) or program): program for program in reversed(programs)}
-    found = {program: text for program in reversed(files.values()) if (text := unrecorded(program))}
+    found = {program: text for program in reversed(files.values()) if (text := why(program))}
     first, *others = found or [""]
     names = ", ".join(map(os.path.basename, others))
-    verb = "are" if len(others) > 1 else "is"
-    return found.get(first, "") + f"; {names} {verb} not recorded either" * bool(others)
+    return found.get(first, "") + f"; the same holds for {names}" * bool(others)
 
 
 def _elf_file(program: str) -> tuple[str, str]:
@@ -232,7 +232,7 @@ def _gains_rights(path: str) -> bool:
 def hidden_in(program: str) -> str:
     """Say which layers inside a program the preload library does not see, and what to do; "": none."""
     path = shutil.which(program) or ""
-    inside = [name for name, symbol in _LIBRARIES.items() if defines_symbol(path, symbol)]
+    inside = [name for name, text in _LIBRARIES.items() if _has_in_it(path, text)]
     if not inside or _has_in_it(path, b"ENSIO_DISABLE\0"):
         return ""
     return (
@@ -415,13 +415,13 @@ def _ignored_by_shell(pid: int) -> set[int]:
 
 
 def keep_account(
-    directory: Path, before: set[Path], pid: int, program: str, begin_ns: int, reason: str
+    directory: Path, before: set[Path], pid: int, program: str, begin_ns: int, reasons: Mapping[str, str]
 ) -> None:
     """Keep what the kernel counted in the command, which has ended.
 
     The spool of a process without a recorded end is completed. Of one that is not recorded, or was a shell
     before, the counters are kept: they contain those of all processes that it waited for; without a record,
-    beyond those `before`, of none. So is the reason why a program among them could not be recorded.
+    beyond those `before`, of none. So are the reasons why programs among them could not be recorded.
     """
     end = read_counter(), time.monotonic_ns(), time.time_ns()
     spools = list(directory.glob(f"*-{pid}-*"))
@@ -434,13 +434,14 @@ def keep_account(
         last = Path(f"/proc/{pid}/comm").read_bytes().strip()
         is_same = os.fsencode(os.path.basename(program)).startswith(last)
         has_account = bool(spools and is_same)
-        if (reason or not has_account) and not before.issuperset(directory.iterdir()):
+        if (any(reasons.values()) or not has_account) and not before.issuperset(directory.iterdir()):
             host = os.uname().nodename
-            facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={end[2]}\0unrecorded={reason}"
+            facts = f"host={host}\0pid={pid}\0begin={begin_ns}\0end={end[2]}"
             path = directory / f"{host}-{pid}-{begin_ns}{LAUNCHER_SUFFIX}"
             path.touch(mode=0o600, exist_ok=False)
             io = b"" if has_account else b"\0io=" + Path(f"/proc/{pid}/io").read_bytes()
-            path.write_bytes(os.fsencode(facts) + io)
+            said = "".join(f"\0{name}={text}" for name, text in reasons.items())
+            path.write_bytes(os.fsencode(facts) + io + os.fsencode(said))
 
 
 def cannot_start(program: str, error: OSError | None = None) -> int:

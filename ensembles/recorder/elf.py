@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from contextlib import suppress
@@ -14,7 +13,6 @@ _MAGIC = b"\x7fELF"
 _PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
 _INTERPRETER = 3  # PT_INTERP
 _NOTES = 4  # PT_NOTE
-_SYMBOLS = 2  # SHT_SYMTAB
 _BUILD_ID = 3  # NT_GNU_BUILD_ID
 _CLASS_64 = 2
 _HEADS = {1: ("28xI10xHH", "II8xI12x"), 2: ("32xQ14xHH", "I4xQ16xQ16x")}
@@ -62,28 +60,6 @@ def _segments(file: BinaryIO, wanted: int) -> list[tuple[int, int]]:
     table = file.read(size * count)
     found = (struct.unpack_from(segment, table, number * size) for number in range(count))
     return [(begin, length) for kind, begin, length in found if kind == wanted]
-
-
-def defines_symbol(path: str, name: str) -> bool:
-    """Return whether a 64-bit program contains a function of this name, by its symbol table."""
-    wanted = name.encode() + b"\0"
-    with (
-        suppress(OSError, ValueError, LookupError, struct.error),
-        open_regular(path) as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
-        if content[:4] != _MAGIC or content[4] != _CLASS_64 or content.find(wanted) < 0:
-            return False
-        order = _ORDERS[content[5]]
-        place, size, count = struct.unpack_from(order + "40xQ10xHH", content)
-        places = range(place, place + count * size, size)
-        sections = [struct.unpack_from(order + "4xI16xQQI", content, at) for at in places]
-        for kind, begin, length, strings in sections:
-            if kind == _SYMBOLS:
-                names = content[sections[strings][1] : sections[strings][1] + sections[strings][2]]
-                symbols = struct.iter_unpack(order + "IBBHQQ", content[begin : begin + length])
-                return any(section and names.startswith(wanted, at) for at, _, _, section, *_ in symbols)
-    return False
 
 
 def read_build_id(path: str) -> str:

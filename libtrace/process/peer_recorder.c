@@ -6,7 +6,6 @@
 #include <core/settings.h>
 
 #include <stddef.h>
-#include <stdint.h>
 
 typedef void mark_function(int what, const char *name);
 typedef void leave_function(void);
@@ -35,7 +34,13 @@ void ensio_preloaded_leave(void)
 
 /* Weak: a static program has no dlsym and needs none, and an older C library has it in a separate library. */
 static void *linked_dlsym(void *handle, const char *symbol) __attribute__((weakref("dlsym")));
-extern int PMPI_Comm_rank(uintptr_t communicator, int *rank) __attribute__((weak));
+
+extern const char __executable_start[], etext[]; /* of GNU's linker, LLVM's, gold and mold */
+
+/* A function of each library that has a layer. The linker wraps none of them. */
+#define LIBRARIES(LIBRARY) LIBRARY(PMPI_Comm_rank) LIBRARY(H5Iget_type) LIBRARY(nc_inq_path) LIBRARY(ncmpi_inq_path)
+#define MAY_BE_THERE(function) extern int function(void) __attribute__((weak));
+LIBRARIES(MAY_BE_THERE)
 
 static mark_function *pass_on;
 
@@ -53,7 +58,8 @@ int ensio_yields_to_peer(void)
     } preloaded = {.object = found("ensio_preloaded_mark")};
     if (!preloaded.object)
         return 0;
-    if (PMPI_Comm_rank && !found("PMPI_Comm_rank")) {
+#define IN_PROGRAM(function) || ((const char *)function >= __executable_start && (const char *)function < etext)
+    if (0 LIBRARIES(IN_PROGRAM)) {
         preloaded.object = found("ensio_preloaded_leave");
         preloaded.leave();
         return 0;

@@ -1,5 +1,6 @@
 """A program that is linked with the recorder, and started under the preload library too, is recorded once."""
 
+import functools
 import platform
 import subprocess
 from collections import Counter
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 from places import BUILD, PRELOAD
 from test_calls import names
+from test_hdf5 import done as hdf5_done
+from test_hdf5 import flags, said, static
 from test_mpi import FLAVOURS, compiled, done, executed
 
 import ensembles
@@ -69,6 +72,15 @@ def test_an_mpi_that_is_a_part_of_the_program_is_recorded_by_the_program(relinke
     inside = run.select(layer="posix", file="*/data/data")
     assert len(inside) > 10
     assert inside.depth.tolist() == [1] * len(inside)
+
+
+@pytest.mark.parametrize("options", [[], ["-rdynamic"]])
+def test_an_hdf5_that_is_a_part_of_the_program_is_recorded_by_the_program(relinked, tmp_path, options):
+    program = relinked.build("hdf5_calls", *options, *flags("cflags"), *static())
+    execute = functools.partial(relinked.execute, environment=BOTH)
+    _, expected = said(execute, program, tmp_path / "traced")
+    events = ensembles.open(relinked.run).select(layer="hdf5", file=str(tmp_path / "traced/a.h5"))
+    assert hdf5_done(events) == expected
 
 
 def test_nothing_is_recorded_where_both_are_shut_off(relinked):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from places import BUILD, ENSIO_CC, PROGRAMS
+from test_hdf5 import flags, shared, static
 from test_linking import environment, shell
 from test_mpi import FLAVOURS, compiled
 
@@ -182,6 +183,23 @@ def test_hdf5_behind_its_fortran_library_is_named(tmp_path):
     said = linked(f"gfortran -I{folder} app.f90 {libraries}", tmp_path)
     assert re.search(r"libhdf5_serial_fortran\.so\S*", said)
     assert re.search(r"libhdf5_serial\.so\S*", said)
+
+
+@pytest.mark.parametrize("command", [["sh", "-c", "./app data; :"], ["make", "-s"], [sys.executable, "-c"]])
+@pytest.mark.parametrize("library", [static, shared])
+def test_hdf5_inside_a_program_that_another_one_starts_is_told(preload, tmp_path, command, library):
+    """Stripped, so that no symbol shows the library."""
+    program = preload.build("hdf5_calls", "-s", *flags("cflags"), *library())
+    (tmp_path / "app").symlink_to(program)
+    (tmp_path / "Makefile").write_text("all:\n\t-./app data 3> log\n")
+    script = ["import subprocess; subprocess.run(['./app', 'data'])"] * (command[-1] == "-c")
+    environment = os.environ | {"ENSIO_PRELOAD": str(preload.library)}
+    started = [ENSIO, "run", "-o", "run", "--", *command, *script]
+    subprocess.run(started, cwd=tmp_path, capture_output=True, env=environment)
+    assert f"{program} contains HDF5, whose calls" in "".join(notes_of("run", tmp_path)) or library is shared
+    assert "HDF5" not in "".join(notes_of("run", tmp_path)) or library is static
+    shell("ensio collect run", tmp_path, BUILD)
+    assert any("HDF5" in note for note in notes_of("run/trace.h5", tmp_path)) == (library is static)
 
 
 @pytest.mark.parametrize("mode", ["trace", "profile"])

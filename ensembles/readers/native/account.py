@@ -22,6 +22,9 @@ CANCELLED = b"cancelled"
 UNRECORDED = b"unrecorded"
 """Property of a launcher: why a program among those that it started could not be recorded."""
 
+HIDDEN = b"hidden"
+"""Property of a launcher: which layers inside such a program the preload library does not see."""
+
 COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
 _NUMBERS = ACCOUNT.size // 8
 

@@ -16,7 +16,7 @@ from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import count_text, few
 from ensembles.readers.native import job_file
-from ensembles.readers.native.account import CANCELLED, UNRECORDED, io_counters
+from ensembles.readers.native.account import CANCELLED, HIDDEN, UNRECORDED, io_counters
 from ensembles.readers.native.directory import choose, chosen_records, lies_elsewhere, record_paths
 from ensembles.readers.native.spool import READABLE, Spool, read_spool
 from ensembles.readers.native.spool_bytes import KnownTexts
@@ -93,7 +93,8 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     is_all = len(chosen) == len(everything) and not sentences and not foreign
     launchers = launchers_in(path) if is_all else []
     source = SpoolSource(chosen, few(sentences, "spools cannot be read"), launchers)
-    for sentence in foreign:
+    hidden = [os.fsdecode(each.properties[HIDDEN]) for each in launchers]
+    for sentence in filter(None, [*foreign, *hidden]):
         source.metadata.note(sentence)
     return source
 
@@ -183,7 +184,7 @@ def launchers_in(directory: str) -> list[Spool]:
     found = []
     for path in choose(directory, paths).paths:
         with suppress(OSError, ValueError), open_regular(path) as file:
-            lines = (line.partition(b"=") for line in file.read(1 << 12).split(b"\0"))
+            lines = (line.partition(b"=") for line in file.read(1 << 16).split(b"\0"))
             facts = {key: value for key, _, value in lines}
             pid, begin, end = (int(facts.get(key, b"")) for key in (b"pid", b"begin", b"end"))
             # A launcher that is recorded has its account in its spool.
@@ -195,7 +196,7 @@ def launchers_in(directory: str) -> list[Spool]:
             properties = {
                 b"host": facts.get(b"host", b""),
                 CANCELLED: b"%d" % cancelled,
-                UNRECORDED: facts.get(UNRECORDED, b""),
+                **{name: facts.get(name, b"") for name in (UNRECORDED, HIDDEN)},
             }
             found.append(Spool(path, head, os.fstat(file.fileno()), properties, own_account=account))
     return found

@@ -95,7 +95,7 @@ def fit_trend(
     if rises:
         p = max(p, wander_p(points, seed))
     a, b, base = _ends(points, int(first[0]), int(last[0]))
-    rise = float(np.exp(points[b] - base))
+    rise = float(np.exp(np.median(points[b : int(last[0]) + 1]) - base))
     if p > LEVEL or rise < LEAST_RISE:
         return Trend(False, None, None, None, p, None, _no_trend(p, rise, rises))
     before, behind = int(begin[a]), int(np.append(begin, n)[b + 1]) - 1
@@ -303,4 +303,5 @@ def _of_ramps(rows: np.ndarray) -> np.ndarray:
         explained = ((made @ later) ** 2 + np.maximum(made @ rise, 0) ** 2) / total
         fits = log_weight - ((n - 1) / 2 - is_early) * np.log(np.maximum(1 - explained, 1e-12))
         found.append(constant - (n - 1) / 2 * np.log(total[:, 0]) + np.logaddexp.reduce(fits, axis=-1))
-    return np.logaddexp.reduce(found, axis=0)
+    ratio: np.ndarray = np.logaddexp.reduce(found, axis=0)
+    return ratio

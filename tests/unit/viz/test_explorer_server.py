@@ -525,7 +525,7 @@ def test_a_reader_without_a_mouse_zooms_moves_and_marks(opened) -> None:
     page.keyboard.press("-")  # the whole run is in view already
     assert page.evaluate(_TIMES) == whole
     page.keyboard.press("+")
-    # As when single calls come: the title, which is an attribute, is another one. It is set until it is there,
+    # As when single calls come: the title, an attribute, is another one. It is set until it is there,
     # for the server's answer to the zoom may bring the old one back.
     page.wait_for_function(f"() => {{ ({_RENAME})(); return ({_FOCUSED})()[0] === 'Another title'; }}")
     page.evaluate("() => document.activeElement.blur()")
