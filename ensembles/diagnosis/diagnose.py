@@ -323,7 +323,10 @@ class DiagnosisPass:
                 else each
                 for each in findings
             ]
-        findings = with_trials(run, with_sites(run, not_io.beside_others(findings, run_s)))
+        kept = not_io.beside_others(findings, run_s)
+        if len(kept) < len(findings):
+            refused["not-io"] = NotApplicable("I/O takes little time, and one finding may gain more")
+        findings = with_trials(run, with_sites(run, kept))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
