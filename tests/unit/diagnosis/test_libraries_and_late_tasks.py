@@ -74,7 +74,7 @@ def test_tasks_that_all_read_a_file_through_a_library_are_still_named(tmp_path: 
 
 
 def test_the_time_of_other_files_is_not_that_of_files_that_tasks_share(tmp_path: Path) -> None:
-    """Eight tasks, as of a compiler, read one header from memory and a source of their own from the disk."""
+    """Eight tasks, as of a compiler, read one header from memory and a separate source from the disk."""
     shared = [Made("pread", 300, 16 * KIB, at * 16 * KIB) for at in range(8)]
     tasks = [[*shared, Made("pread", 20_000, 16 * KIB, 0, 2 + rank)] for rank in range(8)]
     paths = {1: "/usr/include/stdlib.h", **{2 + rank: f"/src/{rank}.c" for rank in range(8)}}
