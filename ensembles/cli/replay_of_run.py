@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,8 +101,8 @@ class Replay:
 
         return time_s(self.found, self.found.duration)
 
-    def once(self, directory: Path, quiet: bool = True) -> float:
-        """Make the calls again, record them in a directory, and return the time that they took, s.
+    def once(self, directory: Path, quiet: bool = True, names: Sequence[str] = ()) -> tuple[float, float]:
+        """Make the calls again, record them in a directory, and return the times that they took (`times_s`).
 
         It is that of the calls in the record, less what they waited for a processor, and that between them as
         the run had it: what the replay and the recorder take is none of it.
@@ -113,7 +114,7 @@ class Replay:
         from ensembles.workloads.recorded.accesses import read_accesses
         from ensembles.workloads.recorded.plan_of_run import PlanOfRun
         from ensembles.workloads.recorded.target import prepare
-        from ensembles.workloads.recorded.time_of_calls import time_s, without_waits
+        from ensembles.workloads.recorded.time_of_calls import times_s, without_waits
 
         plan = PlanOfRun(self.found)
         prepare(self.before, self.places, self.found.files, self.is_cold)
@@ -138,7 +139,7 @@ class Replay:
         if status:
             raise EnsioError(f"{self.run}: its replay failed (exit status {status}): {shlex.join(command)}")
         made = read_accesses(open_as(Run, str(directory)))
-        return time_s(made, without_waits(made, waits), self.found)
+        return times_s(made, without_waits(made, waits), names, self.found)
 
     def contents(self, by: Accesses) -> dict[str, str]:
         """Return a digest of each file in the folder, by its path below it.
@@ -208,7 +209,7 @@ def execute_replay(args: argparse.Namespace) -> int:
         warn(f"note: the files need up to {bytes_text(whole.before.needed_bytes)} in {folder}")
         directory = new_run_directory(args.output, Path(args.pattern).name)
         with removed_unless_made(directory):
-            time_s = changed.once(directory, args.json)
+            time_s, _ = changed.once(directory, args.json)
         result = {
             "run": str(directory),
             "of": args.pattern,

@@ -90,11 +90,14 @@ class _Rounds:
     """Replays in turns, with their records in a folder."""
 
     def __init__(self, whole: Replay, changed: Replay, records: Path) -> None:
+        from ensembles.workloads.recorded.remedies import changed_names
+
         self.whole, self.changed, self.records = whole, changed, records
+        self.names = changed_names(whole.found, changed.found)
         self.contents: dict[str, dict[str, str]] = {}
         self.times: dict[str, list[tuple[float, Path]]] = {"without": [], "with": []}
 
-    def once(self, which: str) -> float:
+    def once(self, which: str) -> tuple[float, float]:
         """Make one replay in the empty folder."""
         from ensembles.workloads.recorded.target import empty
 
@@ -102,25 +105,29 @@ class _Rounds:
         empty(replay.folder)
         directory = self.records / f"{which}-{len(self.times[which]) + 1}"
         directory.mkdir()
-        time_s = replay.once(directory)
-        self.times[which].append((time_s, directory))
+        times_s = replay.once(directory, names=self.names)
+        self.times[which].append((times_s[0], directory))
         if which not in self.contents:
             self.contents[which] = replay.contents(self.changed.found)
         advance(1)
-        return time_s
+        return times_s
 
     def measure(self, args: argparse.Namespace, remedy: Remedy, run: Run) -> TrialAnswer:
         """Make the control, then pairs until they decide or the time is over."""
         from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
-        from ensembles.diagnosis.limits import MARGIN
+        from ensembles.diagnosis.limits import FAR, MARGIN
         from ensembles.workloads.recorded.costs import spread_of
-        from ensembles.workloads.recorded.time_of_calls import time_s
+        from ensembles.workloads.recorded.time_of_calls import times_s
 
         recorded = diagnose(run)
         before = self.whole.found
         low, high = spread_of(before, MARGIN)
-        recorded_range_s = time_s(before, low * before.duration), time_s(before, high * before.duration)
+        recorded_s, *ends_s = (
+            times_s(before, factor * before.duration, self.names)
+            for factor in (1.0, max(low, 1 / FAR), min(high, FAR))
+        )
+        recorded_range_s = tuple(zip(*ends_s, strict=True))
         begin_s = time.monotonic()
         pairs: list[tuple[float, float]] = []
         with announced("making again", args.run, _CONTROLS + 2 * _FEWEST_PAIRS, "replays"):
@@ -128,7 +135,7 @@ class _Rounds:
             while stands_for(recorded_range_s, control) and len(pairs) < _MOST_PAIRS:
                 order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
                 made = {which: self.once(which) for which in order}
-                pairs.append((made["without"], made["with"]))
+                pairs.append((made["without"][0], made["with"][0]))
                 if len(pairs) < _FEWEST_PAIRS:
                     continue
                 if decides([one - other for one, other in pairs]) or remedy.name == "none":
@@ -139,7 +146,7 @@ class _Rounds:
         return TrialAnswer(
             run=args.run,
             remedy=remedy.name,
-            recorded_s=self.whole.recorded_s,
+            recorded_s=recorded_s,
             recorded_range_s=recorded_range_s,
             control_s=tuple(control),
             pairs_s=tuple(pairs),

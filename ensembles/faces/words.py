@@ -251,8 +251,9 @@ WORDS = {
         "{contents}."
     ),
     "try.refused": (
-        "this replay does not stand for the run: {recorded:s} were recorded, and without the remedy it "
-        "takes {low:s} to {high:s} beside waits for a processor. Record it again here, on an idle machine."
+        "this replay does not stand for the run: [is_part?in the calls that the remedy changes, ]"
+        "{recorded:s} were recorded, and {low:s} to {high:s} are made again without the remedy, beside waits "
+        "for a processor. Record it again here, on an idle machine."
     ),
     "try.how": (
         "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "

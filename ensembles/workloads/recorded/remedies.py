@@ -50,6 +50,16 @@ class Remedy:
         return changed
 
 
+def changed_names(before: Accesses, after: Accesses) -> tuple[str, ...]:
+    """Return the names of the calls that a remedy changes; all, if it changes the order only, or nothing."""
+
+    def columns(found: Accesses, name: str) -> np.ndarray:
+        return np.array([found.task, found.offset, found.bytes])[:, found.is_call(name)]
+
+    names = before.with_used_names().names
+    return tuple(n for n in names if not np.array_equal(columns(before, n), columns(after, n))) or names
+
+
 def remedy_named(text: str) -> Remedy:
     """Return the remedy of a text such as ``join=1MiB``, or raise EnsioError."""
     name, sign, value = text.partition("=")
