@@ -272,11 +272,12 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
         return Statement("diagnose.gain_unknown")
     low_s, high_s = finding.gain_s
     likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
+    is_other = likely_s is not None and seconds_text(likely_s) != seconds_text(high_s)
     is_open = low_s < MARGIN * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
-        "likely_s": likely_s if is_open or high_s >= FAR * low_s else None,
+        "likely_s": likely_s if is_other and (is_open or high_s >= FAR * low_s) else None,
     }
     if is_open and likely_s is not None and likely_s < MARGIN * high_s:
         return Statement("diagnose.gain_likely", values, likely_s)

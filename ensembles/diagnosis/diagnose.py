@@ -25,7 +25,7 @@ from ensembles.diagnosis.finding import (
     NotExamined,
 )
 from ensembles.diagnosis.limits import MOST
-from ensembles.diagnosis.principles import TURNS
+from ensembles.diagnosis.principles import TURNS, cause_of
 from ensembles.diagnosis.rules import (
     close_cost,
     collective,
@@ -326,11 +326,15 @@ class DiagnosisPass:
         findings = with_trials(run, with_sites(run, not_io.beside_others(findings, run_s)))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
-        not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
         if run.reading.doubt:
             account = None
         elif account is not None and (run.counters.overlaps or (run.unseen and run.unseen.hides_time)):
             account = account.with_unseen()
+        io_s = run_s if account is None else account.io_s
+        not_examined = tuple(
+            NotExamined.of(name, why, io_s if cause_of(name).in_io else run_s)
+            for name, why in refused.items()
+        )
         if account is not None:
             unknown = [each for each in not_examined if each.record and each.at_most_s]
             next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)

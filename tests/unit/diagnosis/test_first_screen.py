@@ -12,9 +12,9 @@ from made_io import KIB, MIB, Made, found_ids, io_run
 from made_spools import RUNNING, made_events, spool
 
 import ensembles as en
-from ensembles.answers.diagnose import DiagnosisAnswer
+from ensembles.answers.diagnose import DiagnosisAnswer, gain_of
 from ensembles.cli.main import main
-from ensembles.diagnosis.finding import NotExamined
+from ensembles.diagnosis.finding import Finding, NotApplicable, NotExamined, Where, refuse_if_it_matters
 from ensembles.faces.words import sentence
 from ensembles.structure.phases.late_calls import LateOutside
 
@@ -65,6 +65,18 @@ def test_signs_of_a_cause_come_with_their_reason_and_others_in_one_line() -> Non
         "Not decided: small-requests: it could cost up to 2 s of this run, or nothing.",
         "One run alone does not show interference (up to 8.00 s).",
     ]
+
+
+def test_what_one_run_does_not_show_costs_no_more_than_the_part_of_the_run_that_it_is_of() -> None:
+    with pytest.raises(NotApplicable) as refusal:
+        refuse_if_it_matters(1.9, 8.0, ": record it again", suspected=False)
+    found = NotExamined.of("interference", refusal.value, 1.2)
+    assert (found.at_most_s, found.reason) == (1.2, "it could cost up to 1.20 s of this run: record it again")
+
+
+def test_a_best_estimate_that_is_the_most_is_said_once() -> None:
+    gain = Finding("fewer-calls", "note", 0.9, Where(), {}, (), "", (0.0, 1.12), "", share_s=1.119)
+    assert sentence(gain_of(gain)) == "The run would be up to 1.12 s shorter"
 
 
 def test_clean_is_said_of_causes_whose_calls_a_run_has(tmp_path: Path) -> None:
