@@ -39,6 +39,8 @@ class TrialAnswer(Answer):
         What both could have been, by the spread of its parts.
     control_s : tuple of (float, float)
         The same of each replay without the remedy, in their order.
+    needed_s : float
+        Time that the control and the fewest pairs would take, if it is more than was given; else 0.
     pairs_s : tuple of (float, float)
         Replays without the remedy and with it, which followed each other.
     predicted_s : (float, float) or None
@@ -62,6 +64,7 @@ class TrialAnswer(Answer):
     recorded_s: tuple[float, float]
     recorded_range_s: Ranges
     control_s: tuple[tuple[float, float], ...]
+    needed_s: float = 0.0
     pairs_s: tuple[tuple[float, float], ...] = ()
     predicted_s: tuple[float, float] | None = None
     finding: str = ""
@@ -85,6 +88,8 @@ class TrialAnswer(Answer):
     @property
     def refused(self) -> Statement | None:
         """Why nothing is said of the remedy; None: it is."""
+        if self.needed_s:
+            return Statement("try.no_time", {"needed": self.needed_s})
         if stands_for(self.recorded_range_s, self.control_s):
             return None
         which = int(stands_for(self.recorded_range_s[:1], self.control_s))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ensembles.cli.history_options import add_place, open_history
-from ensembles.cli.options import add_json, add_output, add_run, parse_count
+from ensembles.cli.options import add_json, add_output, add_run, parse_count, warn
 from ensembles.cli.predict import add_calibration, predicted
 from ensembles.cli.questions import show
 from ensembles.cli.replay_of_run import (
@@ -24,6 +24,7 @@ from ensembles.cli.replay_of_run import (
     read_replay,
 )
 from ensembles.cli.replay_program import interrupt_on_signals
+from ensembles.model.units import count_text, seconds_text
 from ensembles.passes.progress import advance, announced
 from ensembles.recorder.run_directory import new_run_directory
 
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=parse_count("seconds", least=1),
         default=600,
-        help="after this time no further pair of replays begins, once there are five (default: %(default)s)",
+        help="no more pairs of replays than fit into this time; five are the least (default: %(default)s)",
     )
     add_launcher(parser)
     add_run_arguments(parser)
@@ -130,9 +131,17 @@ class _Rounds:
         recorded_range_s = tuple(zip(*ends_s, strict=True))
         begin_s = time.monotonic()
         pairs: list[tuple[float, float]] = []
-        with announced("making again", args.run, _CONTROLS + 2 * _FEWEST_PAIRS, "replays"):
-            control = [self.once("without") for _ in range(_CONTROLS)]
-            while stands_for(recorded_range_s, control) and len(pairs) < _MOST_PAIRS:
+        fewest = _CONTROLS + 2 * _FEWEST_PAIRS
+        warn(
+            f"note: {count_text(len(before), 'call')} are made again {fewest} times or more in "
+            f"{self.whole.folder}, each in {seconds_text(recorded_s[0])} and the time to make files before"
+        )
+        with announced("making again", args.run, fewest, "replays"):
+            control = [self.once("without")]
+            needed_s = fewest * (time.monotonic() - begin_s)
+            if has_time := needed_s <= args.most_s:
+                control += [self.once("without") for _ in range(1, _CONTROLS)]
+            while has_time and stands_for(recorded_range_s, control) and len(pairs) < _MOST_PAIRS:
                 order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
                 made = {which: self.once(which) for which in order}
                 pairs.append((made["without"][0], made["with"][0]))
@@ -149,6 +158,7 @@ class _Rounds:
             recorded_s=recorded_s,
             recorded_range_s=recorded_range_s,
             control_s=tuple(control),
+            needed_s=0.0 if has_time else needed_s,
             pairs_s=tuple(pairs),
             predicted_s=prediction.gain_s,
             finding=prediction.finding,

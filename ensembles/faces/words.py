@@ -255,6 +255,7 @@ WORDS = {
         "{recorded:s} were recorded, and {low:s} to {high:s} are made again without the remedy, beside waits "
         "for a processor. Record it again here, on an idle machine."
     ),
+    "try.no_time": "the control and five pairs of replays would take {needed:s}: give more with --time.",
     "try.how": (
         "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "
         "time: {think_time}."

@@ -142,7 +142,7 @@ def test_files_keep_their_names_and_lengths(folder, tmp_path):
     ],
 )
 def test_a_remedy_changes_calls_and_no_contents(folder, tmp_path, remedy, calls):
-    words = ("try", folder / "habits", "--with", remedy, "--time", 1, "-o", "kept", "--json")
+    words = ("try", folder / "habits", "--with", remedy, "--time", 60, "-o", "kept", "--json")
     found = json.loads(ensio(tmp_path, *words, status=None))
     if found["refused"]:  # times depend on what else runs here
         ensio(tmp_path, "replay", folder / "habits", "--with", remedy, "-o", tmp_path / "kept" / "with-1")
@@ -152,6 +152,13 @@ def test_a_remedy_changes_calls_and_no_contents(folder, tmp_path, remedy, calls)
     made = ensembles.open(tmp_path / "kept" / "with-1").select(file=["*/made/log", "*/made/data"])
     names = [made.calls[call].name for call in made.call]
     assert {name: names.count(name) for name in calls} == calls
+
+
+def test_a_trial_that_does_not_fit_into_its_time_is_refused_after_one_replay(folder, tmp_path):
+    words = ("try", folder / "tasks", "--with", "none", "--time", 1, "-o", "kept", "--json")
+    found = json.loads(ensio(tmp_path, *words, status=None))
+    assert "--time" in found["refused"]
+    assert (found["gain_s"], len(found["control_s"]), found["pairs_s"]) == (None, 1, [])
 
 
 def test_the_documented_trial_is_possible(tmp_path):
