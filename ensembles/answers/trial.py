@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.answers.predict import LEVEL
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import FROM_SHARE
+from ensembles.diagnosis.limits import MARGIN
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement, Table
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 _LEAST_PAIRS = 5
-
-Ranges = tuple[tuple[float, float], ...]
 
 _ACCOUNT = {"time": "", "recorded": "s", "made again": "s", "with the remedy": "s"}
 
@@ -39,8 +38,6 @@ class TrialAnswer(Answer):
         What both could have been, by the spread of its parts.
     control_s : tuple of (float, float)
         The same of each replay without the remedy, in their order.
-    needed_s : float
-        Time that the control and the fewest pairs would take, if it is more than was given; else 0.
     pairs_s : tuple of (float, float)
         Replays without the remedy and with it, which followed each other.
     predicted_s : (float, float) or None
@@ -62,9 +59,8 @@ class TrialAnswer(Answer):
     run: str
     remedy: str
     recorded_s: tuple[float, float]
-    recorded_range_s: Ranges
+    recorded_range_s: tuple[tuple[float, float], ...]
     control_s: tuple[tuple[float, float], ...]
-    needed_s: float = 0.0
     pairs_s: tuple[tuple[float, float], ...] = ()
     predicted_s: tuple[float, float] | None = None
     finding: str = ""
@@ -88,29 +84,24 @@ class TrialAnswer(Answer):
     @property
     def refused(self) -> Statement | None:
         """Why nothing is said of the remedy; None: it is."""
-        if self.needed_s:
-            return Statement("try.no_time", {"needed": self.needed_s})
         if stands_for(self.recorded_range_s, self.control_s):
             return None
         which = int(stands_for(self.recorded_range_s[:1], self.control_s))
         seen = [each[which] for each in self.control_s]
-        values = {
-            "recorded": self.recorded_s[which],
-            "low": min(seen),
-            "high": max(seen),
-            "is_part": which > 0,
-        }
-        return Statement("try.refused", values)
+        values = {"recorded": self.recorded_s[which], "low": min(seen), "high": max(seen)}
+        return Statement("try.refused", values | {"is_part": which > 0})
 
     @property
     def result(self) -> Statement:
         """What was predicted and measured."""
         (low, high), gain_s = self.interval_s, self.gain_s
-        predicted = self.predicted_s or (None, None)
+        least_s, most_s = self.predicted_s or (math.nan, None)
+        is_open = most_s is not None and 0 <= least_s < MARGIN * most_s  # As `gain_of` of ensio diagnose
         values = {
             "remedy": self.remedy,
-            "from": predicted[0],
-            "to": predicted[1],
+            "from": None if is_open or most_s is None else least_s,
+            "to": most_s,
+            "most": most_s if is_open else None,
             "gain": abs(gain_s),
             "how": "shorter" if gain_s >= 0 else "longer",
             "low": math.copysign(1, gain_s) * (low if gain_s >= 0 else high),
@@ -159,7 +150,7 @@ class TrialAnswer(Answer):
         }
 
 
-def stands_for(recorded_s: Ranges, control_s: Sequence[tuple[float, float]]) -> bool:
+def stands_for(recorded_s: Sequence[tuple[float, float]], control_s: Sequence[tuple[float, float]]) -> bool:
     """Check whether replays, and their calls, take as long as in the run, by the spread of its parts.
 
     Differences that do not matter to the run do not count.

@@ -94,13 +94,6 @@ class Replay:
     is_cold: bool = False
     seed: int = field(default_factory=lambda: secrets.randbits(64))  # Of what is written
 
-    @property
-    def recorded_s(self) -> float:
-        """Time of the calls and between them in the run (`ensembles.workloads.recorded.time_of_calls`)."""
-        from ensembles.workloads.recorded.time_of_calls import time_s
-
-        return time_s(self.found, self.found.duration)
-
     def once(self, directory: Path, quiet: bool = True, names: Sequence[str] = ()) -> tuple[float, float]:
         """Make the calls again, record them in a directory, and return the times that they took (`times_s`).
 
@@ -198,6 +191,7 @@ def execute_replay(args: argparse.Namespace) -> int:
     """Make a recorded run again, and record that."""
     from ensembles.workloads.recorded.remedies import remedy_named
     from ensembles.workloads.recorded.target import empty_folder
+    from ensembles.workloads.recorded.time_of_calls import time_s
 
     remedy = remedy_named(args.remedy)
     interrupt_on_signals()
@@ -209,15 +203,16 @@ def execute_replay(args: argparse.Namespace) -> int:
         warn(f"note: the files need up to {bytes_text(whole.before.needed_bytes)} in {folder}")
         directory = new_run_directory(args.output, Path(args.pattern).name)
         with removed_unless_made(directory):
-            time_s, _ = changed.once(directory, args.json)
+            replayed_s, _ = changed.once(directory, args.json)
+        recorded_s = time_s(whole.found, whole.found.duration)
         result = {
             "run": str(directory),
             "of": args.pattern,
             "with": remedy.name,
             "tasks": whole.found.tasks,
             "calls": len(changed.found),
-            "time_s": time_s,
-            "recorded_s": whole.recorded_s,
+            "time_s": replayed_s,
+            "recorded_s": recorded_s,
             "cache": args.cache,
             "think_time": args.think_time,
             "data": str(folder) if args.keep else None,
@@ -227,7 +222,7 @@ def execute_replay(args: argparse.Namespace) -> int:
         print(json.dumps(result))
         return 0
     calls, tasks = count_text(len(changed.found), "call"), count_text(whole.found.tasks, "task")
-    recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.recorded_s)}"
+    recorded = f"{seconds_text(replayed_s)}, recorded {seconds_text(recorded_s)}"
     print(f"{calls} of {tasks}: {recorded} ({args.cache} cache, think time: {args.think_time})")
     print(f"recorded in {shown(directory)}{_to_compare(shown(directory), args, changed.found)}")
     return 0

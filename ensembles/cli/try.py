@@ -24,6 +24,7 @@ from ensembles.cli.replay_of_run import (
     read_replay,
 )
 from ensembles.cli.replay_program import interrupt_on_signals
+from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.passes.progress import advance, announced
 from ensembles.recorder.run_directory import new_run_directory
@@ -124,10 +125,8 @@ class _Rounds:
         recorded = diagnose(run)
         before = self.whole.found
         low, high = spread_of(before, MARGIN)
-        recorded_s, *ends_s = (
-            times_s(before, factor * before.duration, self.names)
-            for factor in (1.0, max(low, 1 / FAR), min(high, FAR))
-        )
+        factors = (1.0, max(low, 1 / FAR), min(high, FAR))
+        recorded_s, *ends_s = (times_s(before, each * before.duration, self.names) for each in factors)
         recorded_range_s = tuple(zip(*ends_s, strict=True))
         begin_s = time.monotonic()
         pairs: list[tuple[float, float]] = []
@@ -139,9 +138,12 @@ class _Rounds:
         with announced("making again", args.run, fewest, "replays"):
             control = [self.once("without")]
             needed_s = fewest * (time.monotonic() - begin_s)
-            if has_time := needed_s <= args.most_s:
-                control += [self.once("without") for _ in range(1, _CONTROLS)]
-            while has_time and stands_for(recorded_range_s, control) and len(pairs) < _MOST_PAIRS:
+            if needed_s > args.most_s:
+                raise EnsioError(
+                    f"a trial of this run takes about {seconds_text(needed_s)}: give that to --time"
+                )
+            control += [self.once("without") for _ in range(1, _CONTROLS)]
+            while stands_for(recorded_range_s, control) and len(pairs) < _MOST_PAIRS:
                 order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
                 made = {which: self.once(which) for which in order}
                 pairs.append((made["without"][0], made["with"][0]))
@@ -158,7 +160,6 @@ class _Rounds:
             recorded_s=recorded_s,
             recorded_range_s=recorded_range_s,
             control_s=tuple(control),
-            needed_s=0.0 if has_time else needed_s,
             pairs_s=tuple(pairs),
             predicted_s=prediction.gain_s,
             finding=prediction.finding,

@@ -66,3 +66,8 @@ def test_a_replay_whose_changed_calls_take_other_time_is_refused_although_the_ru
     found = answer(PAIRS, of_calls_s=0.01).to_json()
     assert "500 ms were recorded, and 10.0 ms" in found["refused"]
     assert found["gain_s"] is None
+
+
+def test_a_prediction_with_next_to_no_lower_end_has_the_form_of_the_diagnosis():
+    text = " ".join(str(answer(PAIRS, predicted_s=(0.03, 0.5))).split())
+    assert "predicted up to 500 ms shorter; measured" in text
