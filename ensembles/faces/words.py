@@ -247,8 +247,8 @@ WORDS = {
     ),
     "try.result": (
         "{remedy}: [predicted {from:s} to {to:s} shorter; ][predicted up to {most:s} shorter; ]"
-        "[is_seen?measured {gain:s} {how} ({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to {high:s})] "
-        "of {of:s}, {contents}."
+        "[is_seen?measured {gain:s} {how} ({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to "
+        "{high:s})] of {of:s}, {contents}."
     ),
     "try.refused": (
         "this replay does not stand for the run: [is_part?in the calls that the remedy changes, ]"
