@@ -16,6 +16,7 @@ from ensembles.diagnosis.file_uses import (
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.limits import DENSE, FAR, FEW, LOW
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rules.small_requests import jumps
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
@@ -42,6 +43,10 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
 KEEP = (
     "read the bytes once and keep them in memory, where they fit; of a file that does not fit, finish all "
     "work on a piece before the next one"
+)
+SORT = (
+    "sort the reads by offset: they jump, and a buffer fetches what is around each record, too; else make it "
+    "as small as a record (GFORTRAN_UNFORMATTED_BUFFER_SIZE; Python: buffering=0), or keep the file in memory"
 )
 
 
@@ -73,6 +78,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
     saved = share * case.rows["time_ns"]
     files = np.unique(names[0][found])
     held, read = int(once[found].sum()), int(bytes_[found].sum())
+    are_apart = held * int(table["n"][part > 0].sum()) > FEW * read
     tasks = count_text(len(np.unique(names[1][found])), "task")
     return Remedy(
         share > 0,
@@ -84,7 +90,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
-        advice=KEEP,
+        advice=SORT if are_apart and jumps(case)[share > 0].all() else KEEP,
     )
 
 

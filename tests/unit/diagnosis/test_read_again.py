@@ -61,3 +61,26 @@ def test_reads_in_descending_order_go_backwards(order, what, tmp_path):
     named = {each.id: each for each in found.findings}
     assert named["seek-heavy"].title.startswith(f"reads {what} through the file: 4,000 calls")
     assert "rate" not in {each.id for each in found.account.entries}
+
+
+def test_no_larger_buffer_is_advised_where_reads_jump(tmp_path: Path) -> None:
+    """A buffer fetches what is around each record: a larger one reads more for each of them."""
+    places = np.random.default_rng(3).permutation(4000).tolist()
+
+    def advice(*calls: Made) -> dict[str, str]:
+        run = io_run(tmp_path / f"{len(list(tmp_path.iterdir()))}", [list(calls)])
+        return {each.id: each.advice for each in en.diagnose(run).findings}
+
+    fetched = advice(*(Made("pread", 24, 127 * KIB, place * 4 * KIB) for place in places))
+    assert "as small as a record" in fetched["redundant-reads"]
+    records = [Made("pread", 9, 512, place * 128) for place in places]
+    written = [Made("pwrite", 9, 256, number * 256) for number in range(4000)]
+    assert "small-requests" not in advice(*records)
+    assert "buffer of 1 MiB" in advice(*written)["small-requests"]
+    both = advice(*written, *records)
+    assert "seek-heavy" in both
+    assert "buffer of 1 MiB" not in both["small-requests"]
+    # A seek of a stream throws its buffer away.
+    reads = [Made("fread", 9, 128)] * 4000
+    assert "stdio-buffer" in advice(*reads)
+    assert "stdio-buffer" not in advice(*(each for read in reads for each in (Made("fseek", 1, 0, 0), read)))
