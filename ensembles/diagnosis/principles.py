@@ -103,8 +103,7 @@ CAUSES = {
         FEWER_CALLS,
         advice=(
             "open the file once and keep it open over the steps; where that is not possible, let "
-            "fewer tasks close it (one file for a node), or sync before the close in a place where "
-            "the program does not wait"
+            "fewer tasks close it (one file for a node)"
         ),
         trials={"": "keep-open"},
     ),
