@@ -163,3 +163,23 @@ def test_closes_wait_for_the_cache_only_with_bytes_in_it(size: int, long_us: int
     (found,) = diagnose(run, [close_cost.rule]).findings
     assert ("cache" in found.title) == ("sync before" in found.advice) == (size == MIB)
     assert ("usually" in found.title) == (size != MIB)
+
+
+@pytest.mark.parametrize(
+    ("mounts", "free"),
+    [("/ ext4 /dev/vda", 64 * MIB), ("/ ext4 /dev/vda", 24 << 30), ("/ lustre l", 24 << 30)],
+)
+def test_a_cache_that_cannot_be_full_and_stripes_that_are_not_there_are_decided(
+    mounts: str, free: int, tmp_path: Path
+) -> None:
+    """10 MiB are no cliff of 24 GiB; a file system of one node has no stripes."""
+    tasks = [
+        [Made("pwrite", 50, 5000, (4 * number + rank) * 5000, gap_us=0) for number in range(500)]
+        for rank in range(4)
+    ]
+    samples = [{"us": 100, "available_bytes": free, "dirty_bytes": 0}]
+    found = en.diagnose(io_run(tmp_path / "a", tasks, samples=samples, mounts=mounts))
+    causes = {"cache-cliff", "misaligned-requests"}
+    is_local, is_small = "ext4" in mounts, free < 1 << 30
+    expected = causes if not is_local else {"cache-cliff"} if is_small else set()
+    assert causes & {each.id for each in found.undecided} == expected
