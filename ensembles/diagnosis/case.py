@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from errno import EINTR
 from functools import cached_property
-from posixpath import dirname
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -274,13 +273,6 @@ class Case:
     def _few_make_up(self, rows: np.ndarray) -> bool:
         """Check whether fewer than `LEAST_CALLS` calls a task make up the time of rows."""
         return bool(self.effective_count(rows) < LEAST_CALLS * len(np.unique(self.task[rows])))
-
-    @cached_property
-    def is_local(self) -> bool:
-        """Whether all files lie on file systems of one node."""
-        folders = {dirname(path) for path in self.run.files if path.startswith("/")}
-        systems = (self.run.info.filesystem_of(folder) for folder in folders)
-        return bool(folders) and all(each is not None and each.is_local for each in systems)
 
     @cached_property
     def absorbed_share(self) -> np.ndarray:

@@ -144,6 +144,18 @@ def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplica
     return refusal
 
 
+def _with_advice_for(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+    """Add the parts of the advice of the table that hold for the run."""
+    is_of_ranks = run.tasks > 1 and not (run.info.has_plain_processes or moves_together(run))
+    is_local, found = run.info.are_local(run.files), []
+    for each in findings:
+        kind, is_many = each.kind, each.evidence.get("calls", np.inf) > each.where.tasks
+        more = kind.of_many * is_many + kind.of_tasks * (run.tasks > 1)
+        more += kind.of_servers * (not is_local) + kind.of_ranks * is_of_ranks
+        found.append(replace(each, advice=each.advice + more * (each.advice == kind.advice)))
+    return found
+
+
 RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
@@ -316,13 +328,7 @@ class DiagnosisPass:
             findings += findings_of_waits(account, findings, case, why_late)
         if run_s is None and account is not None:
             run_s = account.run_s
-        if run.tasks > 1 and not (run.info.has_plain_processes or moves_together(run)):
-            findings = [
-                replace(each, advice=each.advice + each.kind.of_ranks)
-                if each.advice == each.kind.advice
-                else each
-                for each in findings
-            ]
+        findings = _with_advice_for(run, findings)
         findings = with_trials(run, with_sites(run, not_io.beside_others(findings, run_s)))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import accumulate
+from posixpath import dirname
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -396,6 +397,12 @@ class RunInfo:
             if found:
                 return max(reversed(found), key=lambda mount: len(mount.point))
         return None
+
+    def are_local(self, paths: Iterable[str]) -> bool:
+        """Return whether all files lie on file systems of one node, for sure."""
+        folders = {dirname(path) for path in paths if path.startswith("/")}
+        systems = map(self.filesystem_of, folders)
+        return bool(folders) and all(each is not None and each.is_local for each in systems)
 
     def striping_of(self, path: str) -> Striping | None:
         """Return the Lustre striping of a file.

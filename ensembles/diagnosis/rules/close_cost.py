@@ -10,11 +10,8 @@ from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS
 from ensembles.diagnosis.flushes import Flush, flush_of_closes
 from ensembles.diagnosis.limits import FAR, FEW, LEAST_CALLS, LEAST_RATIO, MOST, SMALL_BYTES
-from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import seconds_text
-
-SYNC = ", or sync before the close in a place where the program does not wait"
 
 
 def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
@@ -47,11 +44,10 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
     moved = float(case.rows["bytes"][case.on_files & (case.op == "write")].sum())
     # The usual close waits for the cache only with bytes to flush; a mean of few long ones shows no cause.
     flushes = moved > SMALL_BYTES * count and 1e9 * mean_s < FAR * case.median_ns(rows)
-    waits_for = (
-        f"outside of I/O calls, in {seconds_text(idle_s)}, the storage could write what closes wait for; "
-        "how much it would, this run does not show"
+    could = (
+        f"the storage could write for {seconds_text(idle_s)} outside of I/O calls; how much it would, is open"
     )
-    unknown = Check("waits-for", waits_for if flushes else "what they wait for is not recorded", None)
+    unknown = Check("waits-for", could if flushes else "what they wait for is not recorded", None)
     return Remedy(
         rows,
         likely,
@@ -60,7 +56,7 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
         {"closes": count, "mean_s": mean_s},
         0.5 * likely * flushes,
         saved,
-        advice=cause_of("close-cost").advice + SYNC * flushes,
+        advice="" if flushes else "open the file once and keep it open over the steps",
     )
 
 

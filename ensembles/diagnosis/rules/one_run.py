@@ -103,8 +103,8 @@ def _cached(case: Case) -> np.ndarray:
     """Find writes that a cache can take, but not all of them: a little of a node's memory is never full."""
     rows: np.ndarray = transfers(case) & (case.op == "write") & (case.layer != "stdio")
     free = case.run.surroundings().known("available_bytes").columns["available_bytes"]
-    fits = case.is_local and len(free) > 0 and case.rows["bytes"][rows].sum() < LITTLE * free.min()
-    return np.zeros(len(case), bool) if fits else rows
+    fits = len(free) > 0 and case.rows["bytes"][rows].sum() < LITTLE * free.min()
+    return rows & (not (fits and case.run.info.are_local(case.run.files)))
 
 
 def _served(case: Case) -> np.ndarray:
@@ -131,7 +131,8 @@ def _few(case: Case) -> np.ndarray:
 
 def _ragged(case: Case) -> np.ndarray:
     """Find writes to files of several tasks; none without stripes, or if all are known and hold records."""
-    rows: np.ndarray = transfers_of_shared_files(case, 2) & (case.op == "write") & (not case.is_local)
+    rows: np.ndarray = transfers_of_shared_files(case, 2) & (case.op == "write")
+    rows &= not case.run.info.are_local(case.run.files)
     ends, stripes = case.evidence.ends.columns(), case.evidence.stripes
     chosen = np.isin(ends["call"], np.unique(case.rows["call"][rows]))
     ends = {name: column[chosen] for name, column in ends.items()}

@@ -146,9 +146,8 @@ def join_calls(
     rows = rows & (high > 0) if high.any() else rows
     if likely_s <= 0 and matters(most_s, case.run_s):
         raise NotApplicable(
-            f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
-            "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests, "
-            "or in which each task writes to one range of the file, which takes no exchange",
+            f"it could cost up to {seconds_text(most_s)} of this run, or nothing: targets need time for bytes, "
+            "and tasks to exchange pieces; record a run with larger requests, or a range of the file for each",
             most_s,
         )
     weights = rows_of["n"][rows]

@@ -291,3 +291,24 @@ def test_a_diagnosis_says_that_a_process_did_not_end(tmp_path: Path, is_killed: 
     for text in (words(str(found)), words(str(found.in_full()))):
         assert ("1 process did not end" in text) == is_killed
     assert found.to_json().get("not_ended") == (1 if is_killed else None)
+
+
+@pytest.mark.parametrize(("tasks", "kind"), [(1, "ext4"), (4, "ext4"), (1, "lustre")])
+def test_advice_names_other_tasks_and_servers_only_where_there_are_some(
+    tasks: int, kind: str, tmp_path: Path
+) -> None:
+    calls = [Made("stat", 30, file=1 + number % 40) for number in range(2000)] + [Made("MPI_Barrier", 10)]
+    files = {number: f"/scratch/{number}" for number in range(1, 41)}
+    found = en.diagnose(io_run(tmp_path / "a", [calls] * tasks, files, mounts=f"/ {kind} source"))
+    (storm,) = (each for each in found.findings if each.id == "metadata-storm")
+    assert ("for the others" in storm.advice) == (tasks > 1)
+    assert ("metadata server" in storm.advice) == (kind == "lustre")
+
+
+@pytest.mark.parametrize("steps", [1, 20])
+def test_one_collective_call_of_each_task_cannot_become_fewer(steps: int, tmp_path: Path) -> None:
+    call = Made("MPI_File_write_at_all", 9000, MIB, inside=[Made("pwrite", 10, MIB)])
+    found = en.diagnose(io_run(tmp_path / "a", [[call] * steps] * 4)).findings
+    advice = [each.advice for each in found if each.id in ("exchange", "collective-coordination")]
+    assert advice
+    assert all(("calls into fewer" in each) == (steps > 1) for each in advice)
