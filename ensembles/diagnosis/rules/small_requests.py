@@ -146,8 +146,8 @@ def join_calls(
     rows = rows & (high > 0) if high.any() else rows
     if likely_s <= 0 and matters(most_s, case.run_s):
         raise NotApplicable(
-            f"it could cost up to {seconds_text(most_s)} of this run, or nothing: targets need time for bytes, "
-            "and tasks to exchange pieces; record a run with larger requests, or a range of the file for each",
+            f"it could cost up to {seconds_text(most_s)} of this run, or nothing: targets need time for "
+            "bytes, tasks to exchange pieces. Record larger requests, or one range of the file for each task",
             most_s,
         )
     weights = rows_of["n"][rows]
