@@ -285,8 +285,8 @@ ADVICE_OF_CALLS = {
     "stream": "flush a stream once a step, or when it is closed: a flush after each record makes a call of "
     "each, whatever buffer the stream has (C++: '\\n' instead of std::endl; gfortran flushes at each PRINT "
     "or WRITE to standard output: write more in each, or to a unit of OPEN)",
-    "seek": "leave the seeks out where the next bytes follow: a seek of a stream throws its buffer away; "
-    "pread and pwrite take the offset; Python's open() seeks too, and not in a file that stays open",
+    "seek": "leave the seeks out where the next bytes follow, and give a stream that jumps a small buffer: a "
+    "seek fills it anew; pread and pwrite take the offset; Python's open() seeks too: keep the file open",
     "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
     "its first write",
     "path": "look a path up once, or read its folder once instead of asking for each path",

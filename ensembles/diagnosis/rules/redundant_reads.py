@@ -90,7 +90,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
-        advice=SORT if are_apart and jumps(case)[share > 0].all() else KEEP,
+        advice=SORT if are_apart and 2 * saved @ jumps(case) > saved.sum() else KEEP,
     )
 
 

@@ -289,13 +289,13 @@ def _without_inner_calls(case: Case) -> np.ndarray:
     return np.zeros(len(case), bool) if inside.any() else alone
 
 
-def jumps(case: Case, least: int = 1) -> np.ndarray:
+def jumps(case: Case, least: int = 1, part: float = MOST) -> np.ndarray:
     """Find the rows of reads most of which do not begin where the one before ended; 2: they lie before it."""
     table = case.evidence.order.columns()
     theirs, mine, size = numbered_together(("phase", "rank", "call", "size"), table, case.rows)
     count = np.bincount(theirs, table["n"], size)
     jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), size)
-    found: np.ndarray = (jumped >= MOST * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
+    found: np.ndarray = (jumped >= part * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
     return found
 
 
@@ -481,7 +481,7 @@ rule = EvidenceRule(
 
 def _find_jumps(case: Case, uses: FileUses) -> Remedy | None:
     rows = small_calls(case)["seek-heavy"]
-    goes_back = bool(rows.any()) and bool(jumps(case, least=2)[rows].all())
+    goes_back = bool(rows.any()) and bool(jumps(case, 2, NEARLY_ALL)[rows].all())
     what = "reads go backwards through the file" if goes_back else "reads jump through the file"
     return join_calls(case, "seek-heavy", what, uses)
 
