@@ -172,7 +172,7 @@ def test_closes_wait_for_the_cache_only_with_bytes_in_it(size: int, long_us: int
 def test_a_cache_that_cannot_be_full_and_stripes_that_are_not_there_are_decided(
     mounts: str, free: int, tmp_path: Path
 ) -> None:
-    """10 MiB are no cliff of 24 GiB; a file system of one node has no stripes."""
+    """10 MiB never fill 24 GiB; a file system of one node has no stripes."""
     tasks = [
         [Made("pwrite", 50, 5000, (4 * number + rank) * 5000, gap_us=0) for number in range(500)]
         for rank in range(4)
