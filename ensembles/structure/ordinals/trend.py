@@ -293,7 +293,8 @@ def _ramps(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _centred(columns: np.ndarray) -> np.ndarray:
-    return columns - columns.mean(axis=0)
+    centred: np.ndarray = columns - columns.mean(axis=0)
+    return centred
 
 
 def _of_ramps(rows: np.ndarray) -> np.ndarray:
