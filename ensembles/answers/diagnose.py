@@ -165,7 +165,8 @@ class DiagnosisAnswer(Diagnosis, Answer):
             lines.setdefault(what, []).append(each)
         parts: list[Statement] = []
         for what in ("Explained", *_LINES.values()):
-            if mine := lines.get(what):
+            mine = lines.get(what, [])
+            if io_s and sum(each.time_s for each in mine) >= self.SMALL_SHARE / 2 * io_s:
                 values = {"what": what, "share": sum(each.time_s for each in mine) / io_s}
                 is_named = (
                     what != _LINES[RATE] and max(each.time_s for each in mine) >= self.SMALL_SHARE * run_s
@@ -187,11 +188,11 @@ class DiagnosisAnswer(Diagnosis, Answer):
         yield Statement("diagnose.account", values)
 
     def _listed(self, entries: Sequence[Entry], whole_s: float, run_s: float) -> Iterator[Statement]:
-        """Name each notable entry, and add up the others."""
+        """Name each notable entry, and add up the others if they are worth a line."""
         small = [each for each in entries if each.time_s < self.SMALL_SHARE * run_s]
         yield from (_entry(each, whole_s) for each in entries if each not in small)
-        if small:
-            rest_s = sum(each.time_s for each in small)
+        rest_s = sum(each.time_s for each in small)
+        if small and rest_s >= self.SMALL_SHARE / 2 * whole_s:
             words = small[0].words if len(small) == 1 else f"{len(small)} others"
             yield Statement("diagnose.entry", {"share": rest_s / whole_s, "words": words, "call": ""}, rest_s)
 
@@ -272,11 +273,12 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
         return Statement("diagnose.gain_unknown")
     low_s, high_s = finding.gain_s
     likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
+    is_other = likely_s is not None and seconds_text(likely_s) != seconds_text(high_s)
     is_open = low_s < MARGIN * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
-        "likely_s": likely_s if is_open or high_s >= FAR * low_s else None,
+        "likely_s": likely_s if is_other and (is_open or high_s >= FAR * low_s) else None,
     }
     if is_open and likely_s is not None and likely_s < MARGIN * high_s:
         return Statement("diagnose.gain_likely", values, likely_s)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.answers.predict import LEVEL
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import FROM_SHARE
+from ensembles.diagnosis.limits import MARGIN
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement, Table
@@ -31,11 +32,11 @@ class TrialAnswer(Answer):
     Attributes
     ----------
     run, remedy : str
-    recorded_s : float
-        Time of the calls of the recorded run, and of what is between them.
-    recorded_range_s : (float, float)
-        What it could have taken, by the spread of its parts.
-    control_s : tuple of float
+    recorded_s : (float, float)
+        Time of the calls of the recorded run and between them, and what those that the remedy changes add.
+    recorded_range_s : ((float, float), (float, float))
+        What both could have been, by the spread of its parts.
+    control_s : tuple of (float, float)
         The same of each replay without the remedy, in their order.
     pairs_s : tuple of (float, float)
         Replays without the remedy and with it, which followed each other.
@@ -57,9 +58,9 @@ class TrialAnswer(Answer):
 
     run: str
     remedy: str
-    recorded_s: float
-    recorded_range_s: tuple[float, float]
-    control_s: tuple[float, ...]
+    recorded_s: tuple[float, float]
+    recorded_range_s: tuple[tuple[float, float], ...]
+    control_s: tuple[tuple[float, float], ...]
     pairs_s: tuple[tuple[float, float], ...] = ()
     predicted_s: tuple[float, float] | None = None
     finding: str = ""
@@ -68,11 +69,6 @@ class TrialAnswer(Answer):
     entries: tuple[tuple[str, float, float, float], ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    @property
-    def stands(self) -> bool:
-        """Whether the replays took as long as the run."""
-        return stands_for(self.recorded_range_s, self.control_s)
 
     @property
     def gain_s(self) -> float:
@@ -88,20 +84,24 @@ class TrialAnswer(Answer):
     @property
     def refused(self) -> Statement | None:
         """Why nothing is said of the remedy; None: it is."""
-        if self.stands and self.pairs_s:
+        if stands_for(self.recorded_range_s, self.control_s):
             return None
-        values = {"recorded": self.recorded_s, "low": min(self.control_s), "high": max(self.control_s)}
-        return Statement("try.refused", values)
+        which = int(stands_for(self.recorded_range_s[:1], self.control_s))
+        seen = [each[which] for each in self.control_s]
+        values = {"recorded": self.recorded_s[which], "low": min(seen), "high": max(seen)}
+        return Statement("try.refused", values | {"is_part": which > 0})
 
     @property
     def result(self) -> Statement:
         """What was predicted and measured."""
         (low, high), gain_s = self.interval_s, self.gain_s
-        predicted = self.predicted_s or (None, None)
+        least_s, most_s = self.predicted_s or (math.nan, None)
+        is_open = most_s is not None and 0 <= least_s < MARGIN * most_s  # As `gain_of` of ensio diagnose
         values = {
             "remedy": self.remedy,
-            "from": predicted[0],
-            "to": predicted[1],
+            "from": None if is_open or most_s is None else least_s,
+            "to": most_s,
+            "most": most_s if is_open else None,
             "gain": abs(gain_s),
             "how": "shorter" if gain_s >= 0 else "longer",
             "low": math.copysign(1, gain_s) * (low if gain_s >= 0 else high),
@@ -136,8 +136,8 @@ class TrialAnswer(Answer):
             "gain_s": list(self.interval_s) if is_known else None,
             "median_s": self.gain_s if is_known else None,
             "level": LEVEL,
-            "recorded_s": self.recorded_s,
-            "control_s": list(self.control_s),
+            "recorded_s": self.recorded_s[0],
+            "control_s": [whole_s for whole_s, _ in self.control_s],
             "pairs_s": [list(pair) for pair in self.pairs_s],
             "same_contents": self.same_contents,
             "calls": list(self.calls),
@@ -150,13 +150,14 @@ class TrialAnswer(Answer):
         }
 
 
-def stands_for(recorded_s: tuple[float, float], control_s: Sequence[float]) -> bool:
-    """Check whether replays take as long as the run could have taken, by the spread of its parts.
+def stands_for(recorded_s: Sequence[tuple[float, float]], control_s: Sequence[tuple[float, float]]) -> bool:
+    """Check whether replays, and their calls, take as long as in the run, by the spread of its parts.
 
-    Differences that do not matter do not count.
+    Differences that do not matter to the run do not count.
     """
-    small_s = FROM_SHARE["warning"] * recorded_s[0]
-    return recorded_s[0] - small_s <= max(control_s) and min(control_s) <= recorded_s[1] + small_s
+    small_s = FROM_SHARE["warning"] * recorded_s[0][0]
+    beside = zip(recorded_s, zip(*control_s, strict=True), strict=False)
+    return all(low - small_s <= max(seen) and min(seen) <= high + small_s for (low, high), seen in beside)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,15 +94,8 @@ class Replay:
     is_cold: bool = False
     seed: int = field(default_factory=lambda: secrets.randbits(64))  # Of what is written
 
-    @property
-    def recorded_s(self) -> float:
-        """Time of the calls and between them in the run (`ensembles.workloads.recorded.time_of_calls`)."""
-        from ensembles.workloads.recorded.time_of_calls import time_s
-
-        return time_s(self.found, self.found.duration)
-
-    def once(self, directory: Path, quiet: bool = True) -> float:
-        """Make the calls again, record them in a directory, and return the time that they took, s.
+    def once(self, directory: Path, quiet: bool = True, names: Sequence[str] = ()) -> tuple[float, float]:
+        """Make the calls again, record them in a directory, and return the times that they took (`times_s`).
 
         It is that of the calls in the record, less what they waited for a processor, and that between them as
         the run had it: what the replay and the recorder take is none of it.
@@ -113,7 +107,7 @@ class Replay:
         from ensembles.workloads.recorded.accesses import read_accesses
         from ensembles.workloads.recorded.plan_of_run import PlanOfRun
         from ensembles.workloads.recorded.target import prepare
-        from ensembles.workloads.recorded.time_of_calls import time_s, without_waits
+        from ensembles.workloads.recorded.time_of_calls import times_s, without_waits
 
         plan = PlanOfRun(self.found)
         prepare(self.before, self.places, self.found.files, self.is_cold)
@@ -138,7 +132,7 @@ class Replay:
         if status:
             raise EnsioError(f"{self.run}: its replay failed (exit status {status}): {shlex.join(command)}")
         made = read_accesses(open_as(Run, str(directory)))
-        return time_s(made, without_waits(made, waits), self.found)
+        return times_s(made, without_waits(made, waits), names, self.found)
 
     def contents(self, by: Accesses) -> dict[str, str]:
         """Return a digest of each file in the folder, by its path below it.
@@ -197,6 +191,7 @@ def execute_replay(args: argparse.Namespace) -> int:
     """Make a recorded run again, and record that."""
     from ensembles.workloads.recorded.remedies import remedy_named
     from ensembles.workloads.recorded.target import empty_folder
+    from ensembles.workloads.recorded.time_of_calls import time_s
 
     remedy = remedy_named(args.remedy)
     interrupt_on_signals()
@@ -208,15 +203,16 @@ def execute_replay(args: argparse.Namespace) -> int:
         warn(f"note: the files need up to {bytes_text(whole.before.needed_bytes)} in {folder}")
         directory = new_run_directory(args.output, Path(args.pattern).name)
         with removed_unless_made(directory):
-            time_s = changed.once(directory, args.json)
+            replayed_s, _ = changed.once(directory, args.json)
+        recorded_s = time_s(whole.found, whole.found.duration)
         result = {
             "run": str(directory),
             "of": args.pattern,
             "with": remedy.name,
             "tasks": whole.found.tasks,
             "calls": len(changed.found),
-            "time_s": time_s,
-            "recorded_s": whole.recorded_s,
+            "time_s": replayed_s,
+            "recorded_s": recorded_s,
             "cache": args.cache,
             "think_time": args.think_time,
             "data": str(folder) if args.keep else None,
@@ -226,7 +222,7 @@ def execute_replay(args: argparse.Namespace) -> int:
         print(json.dumps(result))
         return 0
     calls, tasks = count_text(len(changed.found), "call"), count_text(whole.found.tasks, "task")
-    recorded = f"{seconds_text(time_s)}, recorded {seconds_text(whole.recorded_s)}"
+    recorded = f"{seconds_text(replayed_s)}, recorded {seconds_text(recorded_s)}"
     print(f"{calls} of {tasks}: {recorded} ({args.cache} cache, think time: {args.think_time})")
     print(f"recorded in {shown(directory)}{_to_compare(shown(directory), args, changed.found)}")
     return 0

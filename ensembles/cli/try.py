@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ensembles.cli.history_options import add_place, open_history
-from ensembles.cli.options import add_json, add_output, add_run, parse_count
+from ensembles.cli.options import add_json, add_output, add_run, parse_count, warn
 from ensembles.cli.predict import add_calibration, predicted
 from ensembles.cli.questions import show
 from ensembles.cli.replay_of_run import (
@@ -24,6 +24,8 @@ from ensembles.cli.replay_of_run import (
     read_replay,
 )
 from ensembles.cli.replay_program import interrupt_on_signals
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text, seconds_text
 from ensembles.passes.progress import advance, announced
 from ensembles.recorder.run_directory import new_run_directory
 
@@ -52,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=parse_count("seconds", least=1),
         default=600,
-        help="after this time no further pair of replays begins, once there are five (default: %(default)s)",
+        help="no more pairs of replays than fit into this time; five are the least (default: %(default)s)",
     )
     add_launcher(parser)
     add_run_arguments(parser)
@@ -90,11 +92,14 @@ class _Rounds:
     """Replays in turns, with their records in a folder."""
 
     def __init__(self, whole: Replay, changed: Replay, records: Path) -> None:
+        from ensembles.workloads.recorded.remedies import changed_names
+
         self.whole, self.changed, self.records = whole, changed, records
+        self.names = changed_names(whole.found, changed.found)
         self.contents: dict[str, dict[str, str]] = {}
         self.times: dict[str, list[tuple[float, Path]]] = {"without": [], "with": []}
 
-    def once(self, which: str) -> float:
+    def once(self, which: str) -> tuple[float, float]:
         """Make one replay in the empty folder."""
         from ensembles.workloads.recorded.target import empty
 
@@ -102,33 +107,46 @@ class _Rounds:
         empty(replay.folder)
         directory = self.records / f"{which}-{len(self.times[which]) + 1}"
         directory.mkdir()
-        time_s = replay.once(directory)
-        self.times[which].append((time_s, directory))
+        times_s = replay.once(directory, names=self.names)
+        self.times[which].append((times_s[0], directory))
         if which not in self.contents:
             self.contents[which] = replay.contents(self.changed.found)
         advance(1)
-        return time_s
+        return times_s
 
     def measure(self, args: argparse.Namespace, remedy: Remedy, run: Run) -> TrialAnswer:
         """Make the control, then pairs until they decide or the time is over."""
         from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
-        from ensembles.diagnosis.limits import MARGIN
+        from ensembles.diagnosis.limits import FAR, MARGIN
         from ensembles.workloads.recorded.costs import spread_of
-        from ensembles.workloads.recorded.time_of_calls import time_s
+        from ensembles.workloads.recorded.time_of_calls import times_s
 
         recorded = diagnose(run)
         before = self.whole.found
         low, high = spread_of(before, MARGIN)
-        recorded_range_s = time_s(before, low * before.duration), time_s(before, high * before.duration)
+        factors = (1.0, max(low, 1 / FAR), min(high, FAR))
+        recorded_s, *ends_s = (times_s(before, each * before.duration, self.names) for each in factors)
+        recorded_range_s = tuple(zip(*ends_s, strict=True))
         begin_s = time.monotonic()
         pairs: list[tuple[float, float]] = []
-        with announced("making again", args.run, _CONTROLS + 2 * _FEWEST_PAIRS, "replays"):
-            control = [self.once("without") for _ in range(_CONTROLS)]
+        fewest = _CONTROLS + 2 * _FEWEST_PAIRS
+        warn(
+            f"note: {count_text(len(before), 'call')} are made again {fewest} times or more in "
+            f"{self.whole.folder}, each in {seconds_text(recorded_s[0])} and the time to make files before"
+        )
+        with announced("making again", args.run, fewest, "replays"):
+            control = [self.once("without")]
+            needed_s = fewest * (time.monotonic() - begin_s)
+            if needed_s > args.most_s:
+                raise EnsioError(
+                    f"a trial of this run takes about {seconds_text(needed_s)}: give that to --time"
+                )
+            control += [self.once("without") for _ in range(1, _CONTROLS)]
             while stands_for(recorded_range_s, control) and len(pairs) < _MOST_PAIRS:
                 order = ("without", "with") if len(pairs) % 2 == 0 else ("with", "without")
                 made = {which: self.once(which) for which in order}
-                pairs.append((made["without"], made["with"]))
+                pairs.append((made["without"][0], made["with"][0]))
                 if len(pairs) < _FEWEST_PAIRS:
                     continue
                 if decides([one - other for one, other in pairs]) or remedy.name == "none":
@@ -139,7 +157,7 @@ class _Rounds:
         return TrialAnswer(
             run=args.run,
             remedy=remedy.name,
-            recorded_s=self.whole.recorded_s,
+            recorded_s=recorded_s,
             recorded_range_s=recorded_range_s,
             control_s=tuple(control),
             pairs_s=tuple(pairs),

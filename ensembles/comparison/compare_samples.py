@@ -130,7 +130,7 @@ def _fit_together(values: Sequence[PartValues]) -> list[Effects]:
     """Fit the parts of all kinds whose runs are the same together, so that they share their variances."""
     families: dict[bytes, list[int]] = {}
     for number, one in enumerate(values):
-        key = one.runs.group.tobytes() if one.runs.error is None else str(number).encode()
+        key = one.runs.group.tobytes() if one.runs.freedom is None else str(number).encode()
         families.setdefault(key, []).append(number)
     fitted: dict[int, Effects] = {}
     for members in families.values():

@@ -275,6 +275,7 @@ class Units:
     counts: np.ndarray  # float64, shape (u, BIN_COUNT): Histogram of each unit
     run: np.ndarray  # int64, shape (u,): Run of each unit
     group: np.ndarray  # int64, shape (r,): Group of each run
+    calls: np.ndarray  # int64, shape (r,): Number of calls of each run
     what: str  # Name of the units in texts
     memory: float | None = None  # Integrated autocorrelation time, in phases
     spread: float = 1.0  # Factor by which standard errors exceed those of independent units
@@ -304,7 +305,7 @@ class Units:
         chosen = [np.flatnonzero(self.run == run) for run in runs]
         again = np.repeat(np.arange(len(runs)), [len(units) for units in chosen])
         counts = self.counts[np.concatenate(chosen)]
-        return replace(self, counts=counts, run=again, group=number)
+        return replace(self, counts=counts, run=again, group=number, calls=self.calls[runs])
 
     @property
     def are_blocks(self) -> bool:
@@ -322,14 +323,15 @@ class Units:
 def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> Units:
     """Choose runs as units if a group has several, otherwise blocks of each run."""
     group = np.repeat(np.arange(len(groups)), [len(runs) for runs in groups])
+    calls = np.array([sample.total for runs in groups for sample in runs])
     if max(len(runs) for runs in groups) > 1:
         runs = [sample.counts[None].astype(np.float64) for runs in groups for sample in runs]
-        return Units(scaled(runs), np.arange(len(runs)), group, RUNS)
+        return Units(scaled(runs), np.arange(len(runs)), group, calls, RUNS)
     blocks = make_blocks([runs[0] for runs in groups])
     known = unit and all(runs[0].phases_known for runs in groups)
     what = f"blocks of {unit}" if known else "runs whose phases are not known"
     run = np.repeat(group, [len(counts) for counts in blocks.counts])
-    return Units(scaled(blocks.counts), run, group, what, blocks.memory, blocks.spread)
+    return Units(scaled(blocks.counts), run, group, calls, what, blocks.memory, blocks.spread)
 
 
 BOOTSTRAP = 400
@@ -353,7 +355,8 @@ def value_parts(scores: Scores, units: Units) -> PartValues:
     -----
     The value of a run is the ratio of sums over its units. Its error within the run is that of a ratio
     estimate (W. G. Cochran, Sampling Techniques, 1977), and is widened for dependent blocks. A ratio of two
-    modes is the difference of their locations, in which a factor common to the run cancels.
+    modes is the difference of their locations, in which a factor common to the run cancels. Of several runs,
+    only shares have an error: that of a number of independent calls.
     """
     member = units.members
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -368,16 +371,12 @@ def value_parts(scores: Scores, units: Units) -> PartValues:
         error = units.spread * np.sqrt(n / (n - 1) * (member @ np.where(np.isfinite(linear), linear, 0) ** 2))
     family = np.array([_FAMILIES.index(part.what) for part in parts])
     grain = np.array([part.grain_octaves if part.is_ratio else 0.0 for part in parts])
-    trusted = units.are_blocks and units.are_enough
-    runs = RunValues(
-        value,
-        units.group,
-        family,
-        grain,
-        np.where(n > 1, error, np.nan) if trusted else None,
-        n - 1 if trusted else None,
-    )
-    return PartValues(parts, runs, by_unit)
+    if units.are_blocks and units.are_enough:
+        error, freedom = np.where(n > 1, error, np.nan), n - 1
+    else:  # numbers of calls vary at least as those of independent calls do
+        share = np.where([part.is_ratio for part in parts], 0.0, value.mean(axis=0))
+        error, freedom = np.sqrt(np.maximum(share * (1 - share), 0) / units.calls[:, None]), None
+    return PartValues(parts, RunValues(value, units.group, family, grain, error, freedom), by_unit)
 
 
 def _with_ratios(
@@ -389,16 +388,8 @@ def _with_ratios(
         return parts, value, linear, by_unit, n
     heaviest = max(places, key=lambda at: parts[at].weight)
     others = [at for at in places if at != heaviest]
-    more = [
-        Component(
-            RATIO,
-            parts[at].mode,
-            parts[at].t_s,
-            parts[at].grain_octaves + parts[heaviest].grain_octaves,
-            parts[at].weight,
-        )
-        for at in others
-    ]
+    grain = parts[heaviest].grain_octaves
+    more = [replace(parts[at], what=RATIO, grain_octaves=parts[at].grain_octaves + grain) for at in others]
     value, linear, by_unit = (
         np.hstack([known, known[:, others] - known[:, [heaviest]]]) for known in (value, linear, by_unit)
     )

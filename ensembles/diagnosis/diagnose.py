@@ -25,7 +25,7 @@ from ensembles.diagnosis.finding import (
     NotExamined,
 )
 from ensembles.diagnosis.limits import MOST
-from ensembles.diagnosis.principles import TURNS
+from ensembles.diagnosis.principles import TURNS, cause_of
 from ensembles.diagnosis.rules import (
     close_cost,
     collective,
@@ -142,6 +142,18 @@ def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplica
         return NotApplicable(need.lack + why, applies=bool(why))
     refusal.applies = need is _HDF5 or bool(why)
     return refusal
+
+
+def _with_advice_for(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+    """Add the parts of the advice of the table that hold for the run."""
+    is_of_ranks = run.tasks > 1 and not (run.info.has_plain_processes or moves_together(run))
+    is_local, found = run.info.are_local(run.files), []
+    for each in findings:
+        kind, is_many = each.kind, each.evidence.get("calls", np.inf) > each.where.tasks
+        more = kind.of_many * is_many + kind.of_tasks * (run.tasks > 1)
+        more += kind.of_servers * (not is_local) + kind.of_ranks * is_of_ranks
+        found.append(replace(each, advice=each.advice + more * (each.advice == kind.advice)))
+    return found
 
 
 RULES: tuple[Rule, ...] = (
@@ -316,21 +328,22 @@ class DiagnosisPass:
             findings += findings_of_waits(account, findings, case, why_late)
         if run_s is None and account is not None:
             run_s = account.run_s
-        if run.tasks > 1 and not (run.info.has_plain_processes or moves_together(run)):
-            findings = [
-                replace(each, advice=each.advice + each.kind.of_ranks)
-                if each.advice == each.kind.advice
-                else each
-                for each in findings
-            ]
-        findings = with_trials(run, with_sites(run, not_io.beside_others(findings, run_s)))
+        findings = _with_advice_for(run, findings)
+        kept = not_io.beside_others(findings, run_s)
+        if len(kept) < len(findings):
+            refused["not-io"] = NotApplicable("I/O takes little time, and one finding may gain more")
+        findings = with_trials(run, with_sites(run, kept))
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
-        not_examined = tuple(NotExamined.of(name, reason, run_s) for name, reason in refused.items())
         if run.reading.doubt:
             account = None
         elif account is not None and (run.counters.overlaps or (run.unseen and run.unseen.hides_time)):
             account = account.with_unseen()
+        io_s = run_s if account is None else account.io_s
+        not_examined = tuple(
+            NotExamined.of(name, why, io_s if cause_of(name).in_io else run_s)
+            for name, why in refused.items()
+        )
         if account is not None:
             unknown = [each for each in not_examined if each.record and each.at_most_s]
             next_record = max(unknown, key=lambda each: each.at_most_s or 0.0, default=None)

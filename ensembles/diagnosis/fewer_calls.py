@@ -20,7 +20,7 @@ from ensembles.diagnosis.limits import LEAST_CALLS, MOST
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, habit_of_lookups
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
-from ensembles.diagnosis.rules.small_requests import first_on_files, flushed_records
+from ensembles.diagnosis.rules.small_requests import emptied_streams, first_on_files
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
@@ -50,7 +50,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     """Find calls whose cost is none of bytes, and of which a task makes many in a phase."""
     table = uses.table.columns()
     of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)
-    of_storage |= flushed_records(case) & (case.op == "sync")
+    of_storage |= emptied_streams(case) & (case.op == "sync")
     share = np.where(of_storage, 1.0, _share_of_objects(case, table, libraries))
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
     of_calls, likely, most = first_on_files(case, uses)

@@ -247,9 +247,10 @@ class NotApplicable(Exception):
         suspected: bool = True,
         record: str = "",
         applies: bool = True,
+        is_cost: bool = False,
     ) -> None:
         super().__init__(sentence)
-        self.at_most_s, self.record, self.applies = at_most_s, record, applies
+        self.at_most_s, self.record, self.applies, self.is_cost = at_most_s, record, applies, is_cost
         self.suspected = suspected and at_most_s is not None
 
 
@@ -263,8 +264,7 @@ def refuse_if_it_matters(
 ) -> None:
     """Refuse a run of which a cause could take a notable part; `why` ends the sentence."""
     if matters(at_most_s, run_s):
-        sentence = f"it could cost up to {seconds_text(at_most_s)} of this run{why}"
-        raise NotApplicable(sentence, at_most_s, suspected, record)
+        raise NotApplicable(f"of this run{why}", at_most_s, suspected, record, is_cost=True)
 
 
 @dataclass(frozen=True)
@@ -295,11 +295,12 @@ class NotExamined:
     applies: bool = True
 
     @classmethod
-    def of(cls, name: str, reason: NotApplicable, run_s: float | None) -> NotExamined:
-        """Return why a rule was not applied; nothing costs more than the whole run."""
+    def of(cls, name: str, reason: NotApplicable, whole_s: float | None) -> NotExamined:
+        """Return why a rule was not applied; no cause costs more than the time that it is a part of."""
         most_s = reason.at_most_s
-        most_s = most_s if most_s is None or run_s is None else min(most_s, run_s)
-        return cls(name, str(reason), most_s, reason.suspected, reason.record, reason.applies)
+        most_s = most_s if most_s is None or whole_s is None else min(most_s, whole_s)
+        said = f"it could cost up to {seconds_text(most_s or 0.0)} " * reason.is_cost + str(reason)
+        return cls(name, said, most_s, reason.suspected, reason.record, reason.applies)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,11 @@ class Cause(NamedTuple):
     at_targets: bool = False
     in_client: bool = False  # The calls lose their time in the client, where they do not wait for a target
     advice: str = ""  # What to do, in plain words, unless a finding says it more closely
-    # What follows it where tasks are ranks of MPI and do not move data in collective calls yet
+    # What follows it where a task makes several of the calls; where there are several tasks; where not all
+    # files are on file systems of one node; where ranks of MPI move no data in collective calls yet
+    of_many: str = ""
+    of_tasks: str = ""
+    of_servers: str = ""
     of_ranks: str = ""
     # Its largest severity: one run does not show whether a program needs what is a warning at most
     most_severe: str = "critical"
@@ -45,6 +49,7 @@ class Cause(NamedTuple):
 _JOINED = {"": "join=1MiB"}
 _ALIGNED = {"": "align=1MiB"}
 _LEFT_OUT = {"open": "keep-open", "close": "keep-open", "sync": "sync=end", "meta": "once"}
+_FEWER_COLLECTIVES = "; join collective calls into fewer: each exchanges messages, whatever it moves"
 
 CAUSES = {
     "small-requests": Cause(
@@ -92,20 +97,18 @@ CAUSES = {
     "sync-per-write": Cause(FEWER_CALLS, trials={"": "sync=end"}),
     "metadata-storm": Cause(
         FEWER_CALLS,
-        advice=(
-            "ask once and keep the answer: open a file once and keep it open, let one task look a "
-            "path up for the others, leave out stat and access before open; administrator: "
-            "look at the load of the metadata server"
-        ),
+        advice="ask once and keep the answer: keep files open, leave out stat and access before open",
+        of_tasks=", let one task look a path up for the others",
+        of_servers="; administrator: look at the load of the metadata server",
         trials=_LEFT_OUT,
     ),
     "close-cost": Cause(
         FEWER_CALLS,
         advice=(
-            "open the file once and keep it open over the steps; where that is not possible, let "
-            "fewer tasks close it (one file for a node), or sync before the close in a place where "
+            "open the file once and keep it open over the steps, or sync before the close in a place where "
             "the program does not wait"
         ),
+        of_tasks="; where that is not possible, let fewer tasks close it (one file for a node)",
         trials={"": "keep-open"},
     ),
     "fewer-calls": Cause(FEWER_CALLS, most_severe="warning", trials=_LEFT_OUT),
@@ -215,10 +218,10 @@ CAUSES = {
     "collective-coordination": Cause(
         COMMUNICATION,
         advice=(
-            "join collective calls into fewer and larger ones, write independently where the pieces "
-            "are large and contiguous (romio_cb_write=disable), or use fewer tasks in the "
-            "communicator"
+            "write independently where the pieces are large and contiguous (romio_cb_write=disable), or use "
+            "fewer tasks in the communicator"
         ),
+        of_many=_FEWER_COLLECTIVES,
     ),
     "formatted-io": Cause(
         LIBRARY,
@@ -241,8 +244,8 @@ CAUSES = {
         COMMUNICATION,
         words="exchange in collective calls",
         most_severe="note",
-        advice="join collective calls into fewer and larger ones: each exchanges messages between all tasks, "
-        "whatever it moves",
+        advice="give each task larger contiguous pieces: a collective call sorts and exchanges them",
+        of_many=_FEWER_COLLECTIVES,
     ),
     IN_LIBRARY: Cause(LIBRARY, words="inside libraries"),
     ABOVE: Cause(UNDECIDED, words="in a library outside of storage calls: waiting, exchange or locks"),
@@ -282,15 +285,15 @@ ADVICE_OF_CALLS = {
     "stream": "flush a stream once a step, or when it is closed: a flush after each record makes a call of "
     "each, whatever buffer the stream has (C++: '\\n' instead of std::endl; gfortran flushes at each PRINT "
     "or WRITE to standard output: write more in each, or to a unit of OPEN)",
-    "seek": "leave the seeks out where the next bytes follow: a seek of a stream throws its buffer away; "
-    "pread and pwrite take the offset; Python's open() seeks too, and not in a file that stays open",
+    "seek": "leave the seeks out where the next bytes follow, and give a stream that jumps a small buffer: a "
+    "seek fills it anew; pread and pwrite take the offset; Python's open() seeks too: keep the file open",
     "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
     "its first write",
     "path": "look a path up once, or read its folder once instead of asking for each path",
     "scan": "scan the folder once and keep what it held, instead of reading it and asking for each of its "
     "paths again: remember the newest name, write it to an index or a link, or put steps into folders",
-    "once": "put what belongs together into fewer, larger files (an archive, a database, HDF5), or "
-    "keep a list of them that one call reads: each is asked for or begun once, and no call is a repetition",
+    "once": "many small files cost this, and no call is a repetition: fewer, larger files, or a faster place "
+    "for them (memory, a local disk), would not",
     "change": "make fewer and larger files or folders; a program that cannot be changed gains where these "
     "calls are fast, as on a local disk or in memory",
     "move": "replace a file less often, such as once in several steps: a rename of a file that was just "

@@ -276,10 +276,10 @@ def findings_of_waits(
         if any(each.severity != "note" or (each.gain_s or (0, 0))[1] >= entry.time_s for each in alike):
             continue  # a finding names it, or the largest part of it
         rows = np.ones(len(case), bool) if entry.rank is None else case.rows["rank"] == entry.rank
-        is_seen = bool((rows & (case.name == entry.call)).any())
-        rows &= (case.name == entry.call) | (not is_seen)
+        seen = int(case.rows["n"][rows & (case.name == entry.call)].sum())
+        rows &= (case.name == entry.call) | (not seen)
         where = where_of(case, rows)
-        if entry.call and not is_seen:  # a barrier does no I/O
+        if entry.call and not seen:  # a barrier does no I/O
             where = replace(where, op=None, layer=None, calls=(entry.call,))
         sentence = why_late if is_told else entry.words
         share = share_text(entry.time_s / account.run_s)
@@ -289,12 +289,12 @@ def findings_of_waits(
                 severity_of((0.0, entry.time_s), entry.time_s, account.run_s, entry.id),
                 DOUBT * SURE,
                 where,
-                {"waiting_s": entry.time_s, "run_s": account.run_s},
+                {"waiting_s": entry.time_s, "run_s": account.run_s, "calls": seen},
                 (Check("waits", sentence), Check("gain", "a remedy gains a part of it, or all", None)),
                 kind.advice,
                 (0.0, entry.time_s),
                 f"{share} of the run: {entry.words}{f'; {sentence}' * (sentence != entry.words)}",
-                rows=np.stack([case.rows[name][rows] for name in ROW]) if is_seen or not entry.call else None,
+                rows=np.stack([case.rows[name][rows] for name in ROW]) if seen or not entry.call else None,
             )
         )
     return found

@@ -246,13 +246,14 @@ WORDS = {
         "calibrate-fs DIR, and name the run with --calibration."
     ),
     "try.result": (
-        "{remedy}: [predicted {from:s} to {to:s} shorter; ][is_seen?measured {gain:s} {how} "
-        "({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to {high:s})] of {of:s}, "
-        "{contents}."
+        "{remedy}: [predicted {from:s} to {to:s} shorter; ][predicted up to {most:s} shorter; ]"
+        "[is_seen?measured {gain:s} {how} ({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to "
+        "{high:s})] of {of:s}, {contents}."
     ),
     "try.refused": (
-        "this replay does not stand for the run: {recorded:s} were recorded, and without the remedy it "
-        "takes {low:s} to {high:s} beside waits for a processor. Record it again here, on an idle machine."
+        "this replay does not stand for the run: [is_part?in the calls that the remedy changes, ]"
+        "{recorded:s} were recorded, and {low:s} to {high:s} are made again without the remedy, beside waits "
+        "for a processor. Record it again here, on an idle machine."
     ),
     "try.how": (
         "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "

@@ -38,10 +38,7 @@ METADATA = MetaData()
 
 
 class _Checked(TypeDecorator[Any]):
-    """The type of a column of which no other value is read, and whose texts may hold any bytes.
-
-    SQLite stores any value in any column, and neither database takes texts that are not UTF-8.
-    """
+    """The type of a column of which no other value is read, and whose texts may hold any bytes."""
 
     impl = Text
     cache_ok = True

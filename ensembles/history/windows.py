@@ -168,10 +168,7 @@ def _test(
 
 
 def _binomial_p(series: Series, at: int, before: Sequence[int], rows: np.ndarray) -> float:
-    """Return the two-sided p-value that as many of the new calls are in a share, if calls are independent.
-
-    Given how many of all calls are in it, their number among the new calls is binomial.
-    """
+    """Return the two-sided p-value that as many of the new calls are in a share, if calls are independent."""
     from scipy.special import betainc
 
     share = series.value[:, at]

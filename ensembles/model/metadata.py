@@ -96,6 +96,9 @@ class Process:
         object.__setattr__(self, "command", mask_command(tuple(self.command)))
 
 
+_LOCAL = ("btrfs", "devtmpfs", "ext2", "ext3", "ext4", "overlay", "proc", "ramfs", "sysfs", "tmpfs", "xfs")
+
+
 @dataclass(frozen=True, slots=True)
 class Mount:
     """A mounted file system."""
@@ -105,6 +108,11 @@ class Mount:
     source: str  # Device, server or name
     # Preferred transfer size (``st_blksize``), if a recorded program opened a file there; 0: unknown.
     block_bytes: int = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is of one node, for sure: without servers, stripes and locks among nodes."""
+        return self.type in _LOCAL
 
     def holds(self, path: str) -> bool:
         """Test whether a path lies at or below the mount point."""

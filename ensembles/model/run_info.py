@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import accumulate
+from posixpath import dirname
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -360,13 +361,24 @@ class RunInfo:
 
     @cached_property
     def oversubscribed(self) -> dict[str, int]:
-        """Most tasks at one time, from first process to last, of each node with fewer processors."""
-        lives: dict[tuple[str, int], list[int]] = {}
-        for each in self.processes:
-            lives.setdefault((each.host, each.rank), []).extend((each.start_unix_ns, each.end_unix_ns))
-        found = _most_at_once(
-            (host, min(times), max(times), int(rank >= 0)) for (host, rank), times in lives.items()
-        )
+        """Most tasks at one time, from first process to last, of each node with fewer processors.
+
+        A task waits while one lives that it started, and that ends before it: it does not count then.
+        """
+        ranked = [each for each in self.processes if each.rank >= 0]
+        tasks = {(each.host, each.pid): (each.host, each.rank) for each in ranked}
+        times: dict[tuple[str, int], list[int]] = {}
+        for each in ranked:
+            times.setdefault((each.host, each.rank), []).extend((each.start_unix_ns, each.end_unix_ns))
+        lives = {task: (min(ends), max(ends)) for task, ends in times.items()}
+        changes = [(host, *life, 1) for (host, _), life in lives.items()]
+        waited: dict[tuple[str, int], int] = {}
+        for each in sorted(ranked, key=lambda each: lives[each.host, each.rank]):
+            by, (start, end) = tasks.get((each.host, each.parent_pid or -1)), lives[each.host, each.rank]
+            if by and 0 < lives[by][0] < start and waited.get(by, 0) < end < lives[by][1]:
+                changes.append((each.host, max(start, waited.get(by, 0) + 1), end, -1))
+                waited[by] = end
+        found = _most_at_once(changes)
         return {host: found[host] for host, count in self.processors.items() if found.get(host, 0) > count}
 
     @property
@@ -396,6 +408,12 @@ class RunInfo:
             if found:
                 return max(reversed(found), key=lambda mount: len(mount.point))
         return None
+
+    def are_local(self, paths: Iterable[str]) -> bool:
+        """Return whether all files lie on file systems of one node, for sure."""
+        folders = {dirname(path) for path in paths if path.startswith("/")}
+        systems = map(self.filesystem_of, folders)
+        return bool(folders) and all(each is not None and each.is_local for each in systems)
 
     def striping_of(self, path: str) -> Striping | None:
         """Return the Lustre striping of a file.

@@ -90,11 +90,7 @@ def _union(columns: Iterable[tuple[str, ...] | None]) -> set[str] | None:
 
 
 class _Stream:
-    """A stream of chunks for several summaries.
-
-    Most summaries get each chunk when it is read. Those that prepare their chunks read the stream themselves;
-    a chunk is held until all of these have read it.
-    """
+    """A stream of chunks for several summaries."""
 
     def __init__(self, chunks: Iterator[Events], waiting: deque[Events] | None = None) -> None:
         self.waiting: deque[Events] = deque() if waiting is None else waiting

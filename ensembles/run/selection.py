@@ -284,10 +284,7 @@ _CONDITION = re.compile(r"\s*([a-z_-]+)\s*(?:(=|[<>]=?)\s*(.*?)\s*)?", re.DOTALL
 
 
 def _value(text: str, name: str, sign: str | None, value: str | None) -> str:
-    """Return the value of a condition as a filter takes it; of whole bytes, a sign includes or excludes it.
-
-    `EnsioError`: the filter takes no such sign or value.
-    """
+    """Return the value of a condition as a filter takes it; a sign includes or excludes whole bytes."""
     how, is_flag = RANGES.get(name), FILTERS[name].parse is bool
     try:
         if is_flag != (sign is None) or not (is_flag or value) or (how is None and sign not in (None, "=")):

@@ -218,10 +218,7 @@ def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, i
 
 
 def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join neighbouring stretches that differ by little, the most similar first.
-
-    A few cells between two plateaus, or at the edge of one, are not a plateau: a cell may hold some of both.
-    """
+    """Join neighbouring stretches that differ by little, the most similar first."""
     stretches = list(stretches)
     at = 0
     while at < len(stretches):

@@ -233,10 +233,7 @@ def _without_site(events: Events) -> dict[str, np.ndarray]:
 
 
 def _grouped(cells: dict[str, np.ndarray], first: np.ndarray, group: np.ndarray) -> dict[str, np.ndarray]:
-    """Merge the rows of each group.
-
-    Central sums are added about the common mean, as in `ensembles.summaries.moments` (Pébay, 2008).
-    """
+    """Merge the rows of each group."""
     n = len(first)
     if n == len(group):
         order = np.argsort(group)

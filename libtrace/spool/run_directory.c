@@ -76,7 +76,9 @@ static int is_led_astray(char *path)
         failed = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW);
         is_foreign = !failed && S_ISLNK(found.st_mode) && (around.st_mode & S_ISVTX) && (around.st_mode & S_IWOTH) &&
                      found.st_uid != around.st_uid && found.st_uid != (uid_t)syscall(SYS_geteuid);
-        failed = failed ? failed : ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &around, 0);
+        if (!failed && S_ISLNK(found.st_mode))
+            failed = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, 0);
+        around = found;
         *slash = '/';
     }
     return is_foreign;

@@ -77,10 +77,7 @@ class Row:
         return bool(self.first.low <= self.median <= self.first.high)
 
     def _range(self) -> tuple[float, float]:
-        """Return simulated values between which at least 90 % of them lie.
-
-        They are values of seeds and not interpolated, so that a seed with another count of modes shows.
-        """
+        """Return simulated values between which at least 90 % of them lie."""
         shown = self.values[np.isfinite(self.values)]
         low = np.percentile(shown, 5, method="lower")
         return float(low), float(np.percentile(shown, 95, method="higher"))

@@ -142,7 +142,7 @@ def test_files_keep_their_names_and_lengths(folder, tmp_path):
     ],
 )
 def test_a_remedy_changes_calls_and_no_contents(folder, tmp_path, remedy, calls):
-    words = ("try", folder / "habits", "--with", remedy, "--time", 1, "-o", "kept", "--json")
+    words = ("try", folder / "habits", "--with", remedy, "--time", 60, "-o", "kept", "--json")
     found = json.loads(ensio(tmp_path, *words, status=None))
     if found["refused"]:  # times depend on what else runs here
         ensio(tmp_path, "replay", folder / "habits", "--with", remedy, "-o", tmp_path / "kept" / "with-1")
@@ -154,12 +154,18 @@ def test_a_remedy_changes_calls_and_no_contents(folder, tmp_path, remedy, calls)
     assert {name: names.count(name) for name in calls} == calls
 
 
+def test_a_trial_that_does_not_fit_into_its_time_is_refused_after_one_replay(folder, tmp_path):
+    words = ("try", folder / "tasks", "--with", "none", "--time", 1, "-o", "kept")
+    assert "--time" in ensio(tmp_path, *words, status=2)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["without-1"]
+
+
 def test_the_documented_trial_is_possible(tmp_path):
     page = (ROOT / "docs" / "user" / "workloads.md").read_text()
     (command,) = re.findall(r"^    \$ ensio (try .*)$", page, re.M)
     (recorded,) = re.findall(r"^    ensio (replay ior .* -o quarters)$", page, re.M)
     ensio(tmp_path, *recorded.split())
-    found = ensio(tmp_path, *command.split(), "--time", 1, "--json", status=None)
+    found = ensio(tmp_path, *command.split(), "--json", status=None)
     assert json.loads(found)["calls"][0] > json.loads(found)["calls"][1]
 
 

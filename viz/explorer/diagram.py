@@ -128,10 +128,7 @@ class TraceDiagram:
         return source, mapper
 
     def _image(self, raster: Raster, first: int, view: View, pixels: int) -> dict[str, Any]:
-        """Return the image of a raster, whose cells and rows are at least a pixel wide and high in a view.
-
-        The canvas draws one cell of those that share a pixel: the calls of all others would not be seen.
-        """
+        """Return the image of a raster, whose cells and rows are at least a pixel wide and high in a view."""
         if raster.cell_ns == 0 or len(raster.edges_ns) < 2:
             return _no_image()
         low_s, high_s = view.zoom_s or self._whole_s

@@ -469,10 +469,7 @@ def _add_hover(fig: figure, shown: _Shown, image: ShareImage, renderer: GlyphRen
 
 
 def _emphasis(mapper: WeightedStackColorMapper) -> Tabs:
-    """Create the choice between the linear colour scale and one that enhances small shares.
-
-    Tabs, as of the histogram, are part of BokehJS; buttons would add the 0.38 MB of its widgets to a page.
-    """
+    """Create the choice between the linear colour scale and one that enhances small shares."""
     choice = Tabs(
         tabs=[
             TabPanel(child=Spacer(height=0), title=f"{name} colour scale") for name in ("linear", "enhanced")

@@ -2,9 +2,9 @@
 
 ``hdf5-metadata``: it reads and writes its structures in many small requests. ``hdf5-refill``: it writes fill
 values that are overwritten, or moves chunks again and again. ``hdf5-filters``: calls spend their time in
-filters. Only bytes that become fewer on the way show a filter. A record does not say what other time inside
-HDF5 is: copies, conversion of types, page faults, waiting for a processor. The account names it by its
-principle.
+filters. Only bytes that become fewer on the way show a filter, and only calls as short as copies exclude it.
+A record does not say what other time inside HDF5 is: copies, conversion of types, page faults, waiting for a
+processor. The account names it by its principle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ensembles.diagnosis.file_uses import (
     chunks_from_cache,
     share_of_rows,
 )
-from ensembles.diagnosis.finding import Check, NotApplicable, matters
+from ensembles.diagnosis.finding import Check, NotApplicable, matters, refuse_if_it_matters
 from ensembles.diagnosis.fixed_cost import fixed_costs_ns
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MANY, MOST, NEARLY_ALL
 from ensembles.diagnosis.remedy import Remedy
@@ -283,6 +283,11 @@ FASTER = (
     "instead of a fast one, none; or let several tasks compress"
 )
 
+UNSEEN_FILTERS = (
+    ": bytes that do not become fewer on the way show neither filters nor that there are none, as of small "
+    "datasets, whose metadata are more than their data (h5dump -pH names the filters)"
+)
+
 _FLUSHES = ("sync", "close")
 """Operations besides writes in which HDF5 filters what its chunk cache holds."""
 
@@ -302,7 +307,7 @@ def _find_filters(case: Case, uses: FileUses) -> Remedy | None:
     work_ns = np.maximum(table["time_ns"] - CALL_NS * table["n"], 0.0)
     # A close of an object that flushes no chunk has nothing to filter.
     cached = np.bincount(table["file"][chunks_from_cache(table, calls)], minlength=width) > 0
-    chosen, given_bytes, moved_bytes = np.zeros(len(op), bool), 0, 0
+    (chosen, possible), given_bytes, moved_bytes = np.zeros((2, len(op)), bool), 0, 0
     for direction in ("write", "read"):
         asked = (layer == "hdf5") & data & (op == direction)
         disk = (layer == "posix") & (op == direction)
@@ -314,12 +319,16 @@ def _find_filters(case: Case, uses: FileUses) -> Remedy | None:
         took_ns = np.bincount(table["file"][mine], work_ns[mine], width)
         # With still fewer bytes, the storage calls were not recorded.
         filtered = (moved < given) & (moved * MOST_COMPRESSED >= given)
-        found = filtered & (took_ns >= FILTER_NS_PER_BYTE * given)
+        may_be = (given > 0) & (took_ns >= FILTER_NS_PER_BYTE * given)
+        found = filtered & may_be
         chosen |= mine & found[table["file"]]
+        possible |= mine & may_be[table["file"]]
         given_bytes += int(given[found].sum())
         moved_bytes += int(moved[found].sum())
     own_ns = share_of_rows(case, table, chosen) * case.rows["time_ns"]
     if not matters(case.most_s(own_ns), case.run_s):
+        most_s = case.most_s(share_of_rows(case, table, possible) * case.rows["time_ns"])
+        refuse_if_it_matters(most_s, case.run_s, UNSEEN_FILTERS, False, "the same run without filters")
         return None
     own_s = 1e-9 * float(table["time_ns"][chosen].sum())
     storage = case.layer == "posix"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, SURE, Check, Finding, NotApplicable, Where
@@ -65,14 +67,21 @@ def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str
 class NotIo(EvidenceRule):
     """I/O blocks the tasks that arrive last for less than `LITTLE` of the run.
 
-    Where a run does not show who waits for whom, the time counts in which at least one task is in I/O.
+    Where a run does not show who waits for whom, the time counts in which at least one task is in I/O; if the
+    tasks that the account is of are in I/O for less, the run does not decide it.
     """
 
     def evaluate_calls(self, case: Case) -> list[Finding]:
         """Evaluate the rule on single calls."""
         lasts_s, io_s = case.run_s, case.model.io_s
-        if not len(case) or lasts_s <= 0 or io_s >= LITTLE * lasts_s:
+        least_s = case.model.path(np.zeros(len(case))).io_s
+        if not len(case) or lasts_s <= 0 or least_s >= LITTLE * lasts_s:
             return []
+        if io_s >= LITTLE * lasts_s:
+            raise NotApplicable(
+                f"I/O takes from {seconds_text(least_s)} to {seconds_text(io_s)} of {seconds_text(lasts_s)}: "
+                "nothing recorded shows which tasks wait for which"
+            )
         _refuse_unseen(case.run)
         # DXT traces reads and writes only; the counters hold all calls.
         counted_s = counted_bound_s(case.run)

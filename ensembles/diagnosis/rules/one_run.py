@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import refuse_if_it_matters
-from ensembles.diagnosis.limits import FEW, MANY
+from ensembles.diagnosis.limits import FEW, LITTLE, MANY
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.spans import find_spans, some_spans_text
@@ -100,9 +100,11 @@ def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
 
 
 def _cached(case: Case) -> np.ndarray:
-    """Find writes that a cache can take."""
+    """Find writes that a cache can take, but not all of them: a little of a node's memory is never full."""
     rows: np.ndarray = transfers(case) & (case.op == "write") & (case.layer != "stdio")
-    return rows
+    free = case.run.surroundings().known("available_bytes").columns["available_bytes"]
+    fits = len(free) > 0 and case.rows["bytes"][rows].sum() < LITTLE * free.min()
+    return rows & (not (fits and case.run.info.are_local(case.run.files)))
 
 
 def _served(case: Case) -> np.ndarray:
@@ -128,8 +130,9 @@ def _few(case: Case) -> np.ndarray:
 
 
 def _ragged(case: Case) -> np.ndarray:
-    """Find writes to files of several tasks; none where all stripes are known and hold whole records."""
+    """Find writes to files of several tasks; none without stripes, or if all are known and hold records."""
     rows: np.ndarray = transfers_of_shared_files(case, 2) & (case.op == "write")
+    rows &= not case.run.info.are_local(case.run.files)
     ends, stripes = case.evidence.ends.columns(), case.evidence.stripes
     chosen = np.isin(ends["call"], np.unique(case.rows["call"][rows]))
     ends = {name: column[chosen] for name, column in ends.items()}

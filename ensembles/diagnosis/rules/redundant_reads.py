@@ -16,6 +16,7 @@ from ensembles.diagnosis.file_uses import (
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.limits import DENSE, FAR, FEW, LOW
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rules.small_requests import jumps
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
@@ -42,6 +43,10 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
 KEEP = (
     "read the bytes once and keep them in memory, where they fit; of a file that does not fit, finish all "
     "work on a piece before the next one"
+)
+SORT = (
+    "sort the reads by offset: they jump, and a buffer fetches what is around each record, too; else make it "
+    "as small as a record (GFORTRAN_UNFORMATTED_BUFFER_SIZE; Python: buffering=0), or keep the file in memory"
 )
 
 
@@ -73,6 +78,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
     saved = share * case.rows["time_ns"]
     files = np.unique(names[0][found])
     held, read = int(once[found].sum()), int(bytes_[found].sum())
+    are_apart = held * int(table["n"][part > 0].sum()) > FEW * read
     tasks = count_text(len(np.unique(names[1][found])), "task")
     return Remedy(
         share > 0,
@@ -84,7 +90,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         LOW * saved,
         saved,
         tuple(case.run.files[number] for number in files.tolist()),
-        advice=KEEP,
+        advice=SORT if are_apart and 2 * saved @ jumps(case) > saved.sum() else KEEP,
     )
 
 
@@ -131,20 +137,17 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     total = np.bincount(where, table["bytes"], len(files))
     ranks = np.unique(table["rank"][found[where]])
     mean = float(np.average(redundancy[found], weights=total[found]))
-    read_of = np.bincount(table["rank"], table["bytes"], int(case.ranks.max()) + 1)
-    again_of = np.bincount(
-        table["rank"],
-        table["bytes"] * found[where] * (1 - 1 / redundancy.clip(1)[where]),
-        int(case.ranks.max()) + 1,
+    # Only the time of reads of these files counts: a task reads others too, perhaps slowly.
+    part_of_file = np.zeros(len(case.run.files))
+    part_of_file[files[found]] = 1 - 1 / redundancy[found]
+    asked = (case.ops[uses_of_files["call"]] == "read") & ~np.isin(uses_of_files["kind"], NOT_READ_BY_PROGRAM)
+    part, time_ns = part_of_file[uses_of_files["file"]] * asked, uses_of_files["time_ns"].clip(1)
+    saved_parts = (
+        np.clip(margin * part * (1 - uses_of_files["bytes"] / (rate * time_ns)), 0.0, 1.0)
+        for margin, rate in zip((0.85, 1.0, 1.1), MESSAGE_BYTES_PER_NS, strict=True)
     )
-    share = np.divide(again_of, read_of, out=np.zeros(len(read_of)), where=read_of > 0)
-    rows = (case.op == "read") & np.isin(case.rows["rank"], ranks) & (case.rows["bytes"] > 0)
-    asked = share_of_rows(case, uses_of_files, ~np.isin(uses_of_files["kind"], NOT_READ_BY_PROGRAM))
-    rows &= asked > 0
-    again = np.where(rows, share[case.rows["rank"]] * asked, 0.0)
     low, saved, high = (
-        again * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / rate, 0)
-        for rate in MESSAGE_BYTES_PER_NS
+        share_of_rows(case, uses_of_files, part > 0, each) * case.rows["time_ns"] for each in saved_parts
     )
     names = case.paths(np.bincount(table["file"], table["bytes"] * found[where]))
     checks = (
@@ -155,13 +158,13 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
         Check("dense", f"each reads at least {share_text(DENSE)} of the bytes of its range"),
     )
     return Remedy(
-        rows,
+        high > 0,
         saved,
         f"tasks read the same bytes: {number_text(mean)} times what the files hold",
         checks,
         {"redundancy": mean, "files": int(found.sum())},
-        0.85 * low,
-        1.1 * high,
+        low,
+        high,
         names,
     )
 

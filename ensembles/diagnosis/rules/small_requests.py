@@ -42,7 +42,7 @@ from ensembles.diagnosis.target_load import (
 )
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 from ensembles.summaries.keyed_sums import KeyedSums
 
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
 EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
-
-_OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
 
 
 def small_calls(case: Case) -> dict[str, np.ndarray]:
@@ -71,14 +69,14 @@ def formatted_calls(case: Case) -> np.ndarray:
     return found
 
 
-def flushed_records(case: Case) -> np.ndarray:
-    """Find the rows of streams that are flushed after each few bytes, so that no buffer helps: (n,)."""
-    streams = case.layer == "stdio"
-    flushes, moved = (
-        case.by_cell(np.where(streams & (case.op == op), case.rows[name], 0))
-        for op, name in (("sync", "n"), ("write", "bytes"))
-    )
-    found: np.ndarray = streams & case.of_cells((flushes >= LEAST_CALLS) & (moved < COPIED_BYTES * flushes))
+def emptied_streams(case: Case) -> np.ndarray:
+    """Find the rows of streams that a flush or seek empties after each few bytes, so that no buffer helps."""
+    found = np.zeros(len(case), bool)
+    for emptying, moving in (("sync", "write"), ("seek", "read")):
+        rows = (case.layer == "stdio") & np.isin(case.op, (emptying, moving))
+        times = case.by_cell(np.where(rows & (case.op == emptying), case.rows["n"], 0))
+        moved = case.by_cell(np.where(rows & (case.op == moving), case.rows["bytes"], 0))
+        found |= rows & case.of_cells((times >= LEAST_CALLS) & (moved < COPIED_BYTES * times))
     return found
 
 
@@ -93,12 +91,12 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
     if not case.model.shows_waiting:
         single = np.zeros(len(case), bool)  # nothing shows that others wait for the tasks that make them
-    buffered = ~(formatted_calls(case) | flushed_records(case) & (case.op == "write"))
+    buffered = ~(formatted_calls(case) | emptied_streams(case))
     return {
         "stdio-buffer": small & (case.layer == "stdio") & buffered,
         "serialised-metadata": single,
         "seek-heavy": jumping & ~single,
-        "small-requests": outermost & ~single,
+        "small-requests": outermost & ~(single | jumping),  # a buffer fetches what is around each piece
     }
 
 
@@ -148,8 +146,8 @@ def join_calls(
     rows = rows & (high > 0) if high.any() else rows
     if likely_s <= 0 and matters(most_s, case.run_s):
         raise NotApplicable(
-            f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
-            "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests",
+            f"it could cost up to {seconds_text(most_s)} of this run, or nothing: targets need time for "
+            "bytes, tasks to exchange pieces. Record larger requests, or one range of the file for each task",
             most_s,
         )
     weights = rows_of["n"][rows]
@@ -163,7 +161,8 @@ def join_calls(
             f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {calls_text} take "
             f"{seconds_text(mean_s)} each; {seconds_text(each_s)} of it is "
             "a cost of each call, and the rest may be the disk's for the same bytes in any order or size: "
-            f"record a run that {_OTHER_WAY.get(cause, 'makes larger requests')}",
+            "record a run that "
+            + ("reads the same bytes in their order" if cause == "seek-heavy" else "makes larger requests"),
             most_s,
         )
     checks = (
@@ -290,13 +289,13 @@ def _without_inner_calls(case: Case) -> np.ndarray:
     return np.zeros(len(case), bool) if inside.any() else alone
 
 
-def jumps(case: Case, least: int = 1) -> np.ndarray:
+def jumps(case: Case, least: int = 1, part: float = MOST) -> np.ndarray:
     """Find the rows of reads most of which do not begin where the one before ended; 2: they lie before it."""
     table = case.evidence.order.columns()
     theirs, mine, size = numbered_together(("phase", "rank", "call", "size"), table, case.rows)
     count = np.bincount(theirs, table["n"], size)
     jumped = np.bincount(theirs, table["n"] * (table["jumps"] >= least), size)
-    found: np.ndarray = (jumped >= MOST * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
+    found: np.ndarray = (jumped >= part * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
     return found
 
 
@@ -386,10 +385,11 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     )
 
 
-READ_AHEAD = (
-    "look at the calls of posix_fadvise on these files, too: POSIX_FADV_RANDOM switches off the kernel's "
-    "read-ahead, which a file that is read in order needs"
+IN_AN_ARRAY = (
+    "join what is contiguous in an array of the program, and move it in one call; leave the buffers of "
+    "libraries as they are: other reads of this run jump, and a buffer fetches what is around each, too"
 )
+READ_AHEAD = "look at posix_fadvise of these files, too: POSIX_FADV_RANDOM switches off their read-ahead"
 
 _FLOORS = (0.3, 0.7, 1.0)
 """Part of the mean duration that is a fixed cost: counters do not show the fastest calls."""
@@ -426,8 +426,8 @@ def find_counted(run: Run) -> Finding | None:
     return counted_finding(
         case,
         "small-requests",
-        f"small requests: {count:,} calls of {bytes_text(round(size))} in {chosen.sum():,} "
-        f"file{'s' * (int(chosen.sum()) != 1)}, {seconds_text(each_s)} each",
+        f"small requests: {count:,} calls of {bytes_text(round(size))} in "
+        f"{count_text(int(chosen.sum()), 'file')}, {seconds_text(each_s)} each",
         checks,
         {"mean_bytes": size, "mean_s": each_s, "calls": count},
         (low_s, likely_s, high_s),
@@ -452,22 +452,21 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         if of_library is None or not matters(case.gain_s(of_library.saved_ns), case.run_s):
             raise
         return of_library
-    if of_library is None or (
-        found is not None and case.gain_s(found.saved_ns) > case.gain_s(of_library.saved_ns)
-    ):
-        return found if found is None else _with_read_ahead(case, uses, found)
-    return of_library
+    each = [remedy for remedy in (of_library, found) if remedy is not None]
+    best = max(each, key=lambda remedy: case.gain_s(remedy.saved_ns), default=None)
+    return _advised(case, uses, found) if found is not None and best is found else best
 
 
-def _with_read_ahead(case: Case, uses: FileUses, found: Remedy) -> Remedy:
-    """Name calls of posix_fadvise on files that are read in small pieces: they may switch read-ahead off."""
+def _advised(case: Case, uses: FileUses, found: Remedy) -> Remedy:
+    """Advise no buffer beside reads that jump; name posix_fadvise, which may switch read-ahead off."""
     table = uses.table.columns()
     reads = np.isin(table["call"], case.rows["call"][found.rows & (case.op == "read")])
     advised = (case.names == "posix_fadvise")[table["call"]] & np.isin(table["file"], table["file"][reads])
-    if jumps(case)[found.rows].all() or not advised.any():
-        return found
-    found.evidence["posix_fadvise_calls"] = int(table["n"][advised].sum())
-    found.advice = f"{cause_of('small-requests').advice}; {READ_AHEAD}"
+    if small_calls(case)["seek-heavy"].any():
+        found.advice = IN_AN_ARRAY
+    if advised.any():
+        found.evidence["posix_fadvise_calls"] = int(table["n"][advised].sum())
+        found.advice = f"{found.advice or cause_of('small-requests').advice}; {READ_AHEAD}"
     return found
 
 
@@ -482,7 +481,7 @@ rule = EvidenceRule(
 
 def _find_jumps(case: Case, uses: FileUses) -> Remedy | None:
     rows = small_calls(case)["seek-heavy"]
-    goes_back = bool(rows.any()) and bool(jumps(case, least=2)[rows].all())
+    goes_back = bool(rows.any()) and bool(jumps(case, 2, NEARLY_ALL)[rows].all())
     what = "reads go backwards through the file" if goes_back else "reads jump through the file"
     return join_calls(case, "seek-heavy", what, uses)
 

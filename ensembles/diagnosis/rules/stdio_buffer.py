@@ -14,7 +14,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, NEARLY_ALL, SMALL_BYTES
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rules.small_requests import flushed_records, formatted_calls, join_calls
+from ensembles.diagnosis.rules.small_requests import emptied_streams, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -39,7 +39,7 @@ def pieces_below(
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(COUNTERS))
-    stdio &= ~(flushed_records(case) & (case.op == "write"))
+    stdio &= ~emptied_streams(case)
     if not stdio.any():
         return None
     rows, (low, saved, high) = np.zeros(len(case), bool), np.zeros((3, len(case)))

@@ -16,37 +16,30 @@ from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, number_text, seconds_text
 
 
-def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
-    """Compute which share of each row's calls (``n``) and ``bytes`` goes to files that its task syncs.
+def of_synced_files(case: Case, uses: FileUses) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Compute which share of each row goes to files that its task syncs, and which of syncs could be fewer.
 
-    Where no file of a sync is known, all of them.
+    Where no file of a sync is known, all of it. A file that is whole, and moved to its place as often as it
+    is synced, needs these syncs. If it is written anew again and again, with few bytes, they are a habit.
     """
     table = uses.table.columns()
-    syncs = (case.ops == "sync") & case.calls_on_files
-    pairs = distinct_rows(table["file"], table["rank"])[1]
-    synced = (np.bincount(pairs, syncs[table["call"]]) > 0)[pairs]
-    if not synced.any():
-        return dict.fromkeys(("n", "bytes"), np.ones(len(case)))
-    return {what: share_of_rows(case, table, synced, of=what) for what in ("n", "bytes")}
-
-
-def before_moves(case: Case, uses: FileUses) -> np.ndarray:
-    """Find syncs of files that the task moves to their places as often: a file that is whole needs one.
-
-    Of a file that it writes anew again and again, with few bytes each time, they are a habit nevertheless.
-    """
-    table = uses.table.columns()
-    syncs, moves = (
+    syncs, moves, writes = (
         (case.calls_on_files & wanted)[table["call"]]
-        for wanted in (case.ops == "sync", np.isin(case.names, list(MOVING)))
+        for wanted in (case.ops == "sync", np.isin(case.names, list(MOVING)), case.ops == "write")
     )
     pairs = distinct_rows(table["file"], table["rank"])[1]
-    synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
-    written = np.bincount(pairs, table["bytes"] * (case.ops[table["call"]] == "write"))
-    anew = (synced >= LEAST_SYNCS_WITHOUT_PHASES) & (written[pairs] <= LARGE_BYTES * synced)
-    before = syncs & (moved > 0) & (synced <= moved) & ~anew
-    rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
-    return rows
+    synced, moved = (np.bincount(pairs, table["n"] * rows) for rows in (syncs, moves))
+    if not synced.any():
+        whole = dict.fromkeys(("n", "bytes", "time_ns"), np.ones(len(case)))
+        return whole, whole
+    written = np.bincount(pairs, table["bytes"] * writes)
+    anew = (synced >= LEAST_SYNCS_WITHOUT_PHASES) & (written <= LARGE_BYTES * synced)
+    many = (synced > moved) | anew
+    to_files, needed = ((synced > 0) & many)[pairs], syncs & ~many[pairs]
+    return (
+        {what: share_of_rows(case, table, to_files, of=what) for what in ("n", "bytes")},
+        {what: 1 - share_of_rows(case, table, needed, of=what) for what in ("n", "time_ns")},
+    )
 
 
 def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> str:
@@ -80,7 +73,7 @@ ADVICE = (
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    syncs = (case.op == "sync") & case.on_files & ~before_moves(case, uses)
+    syncs = (case.op == "sync") & case.on_files
     posix = case.run.counters.modules.get("POSIX")
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
     if counted and not syncs.any():
@@ -88,9 +81,11 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             f"the log counts {counted:,} syncs, and DXT traces none of them: record the run with ensio"
         )
     writes = (case.op == "write") & case.on_files
-    count = case.by_cell(np.where(syncs, case.rows["n"], 0))
     # What goes to files that are never synced does not wait for these syncs.
-    synced = to_synced_files(case, uses)
+    synced, spare = of_synced_files(case, uses)
+    calls, time_ns = (np.where(syncs, case.rows[name] * spare[name], 0.0) for name in ("n", "time_ns"))
+    syncs &= calls > 0
+    count = case.by_cell(calls)
     written = case.by_cell(np.where(writes, case.rows["n"] * synced["n"], 0))
     least = LEAST_PHASES if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
     # A task that writes other things too (a header) syncs as often as the median of its window.
@@ -105,14 +100,14 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         refuse_syncs_of_steps(case, syncs & case.of_cells(few), LEAST_SYNCS_WITHOUT_PHASES)
         return None
     number = case.of_cells(np.maximum(count, 1))
-    saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / number), 0.0)
+    saved = np.where(rows, time_ns * (1 - 1 / number), 0.0)
     bytes_ = case.of_cells(moved)
     # What a sync no longer waits for, the last one still has to write: at best at the fastest rate.
-    syncs_ns = case.of_cells(case.by_cell(np.where(syncs, case.rows["time_ns"], 0)))
+    syncs_ns = case.of_cells(case.by_cell(time_ns))
     rate = bytes_[rows] / np.maximum(syncs_ns[rows], 1)
     moving_ns = bytes_ / max(float(np.quantile(rate, 0.95)), 0.1)
     low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
-    total, time_s = int(case.rows["n"][rows].sum()), float(case.rows["time_ns"][rows].sum()) * 1e-9
+    total, time_s = round(calls[rows].sum()), float(time_ns[rows].sum()) * 1e-9
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
     often_text = how_often(ratio, each)
     checks = (

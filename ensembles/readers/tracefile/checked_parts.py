@@ -247,10 +247,7 @@ def _stored_chunk(column: h5py.Dataset, row: int) -> bytes:
 
 
 def _columns(file: h5py.File, is_own: bool) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Yield the columns of all groups but that of the kept summaries, and those of the file itself.
-
-    Their chunks are not counted, which takes HDF5 long: a column that lacks one has another stored size.
-    """
+    """Yield the columns of all groups but that of the kept summaries, and those of the file itself."""
     for name in sorted(file):
         if name == GROUP:
             continue

@@ -266,11 +266,7 @@ class TraceColumns:
     def _jobs(
         self, spans: Sequence[tuple[int, int]], out: dict[str, np.ndarray], zeroed: bool
     ) -> list[list[_Unit]]:
-        """Divide the work among threads.
-
-        A unit is the same rows of all columns, so that they are checked while they are in the cache. If there
-        are too few such units, a unit is one chunk of one column.
-        """
+        """Divide the work among threads."""
         units = [
             unit for place, low, high in _placed(spans) for unit in self._units(place, low, high, out, zeroed)
         ]

@@ -118,10 +118,7 @@ class ResamplingUnits:
         return ends[0], ends[1]
 
     def _found(self, sums: np.ndarray) -> np.ndarray:
-        """Return the estimates, shape (..., 3), on the scales of `original`.
-
-        They are mean, standard deviation and coefficient of variation (undefined for logarithms).
-        """
+        """Return the estimates, shape (..., 3), on the scales of `original`."""
         total = sums[..., 0]
         first, second = sums[..., 1] / total, sums[..., 2] / total
         mean = self.middle + self.scale * first

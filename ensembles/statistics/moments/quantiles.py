@@ -142,10 +142,7 @@ def quantile_s(atoms: WeightedValues, quantiles: ArrayLike, total: np.ndarray | 
 def _order_statistic(
     atoms: WeightedValues, total: np.ndarray, after: np.ndarray, place: np.ndarray
 ) -> np.ndarray:
-    """Return the duration of the call at a position, from 0.
-
-    The first and the last call are at the ends of their atoms.
-    """
+    """Return the duration of the call at a position, from 0."""
     atom = np.minimum(np.searchsorted(after, place, side="right"), len(after) - 1)
     within = place - (after[atom] - total[atom])
     part = (within + 0.5) / np.maximum(total[atom], 1)

@@ -122,10 +122,7 @@ def _many(counts: np.ndarray, multiples: np.ndarray) -> bool:
 
 
 def _in_rows(number: np.ndarray, weight: np.ndarray, least: int) -> bool:
-    """Return whether 90 % of the weight lie on many numbers, mostly with a neighbour.
-
-    A clock has this property; a few modes that are multiples of each other do not.
-    """
+    """Return whether 90 % of the weight lie on many numbers, mostly with a neighbour."""
     order = np.argsort(-weight, kind="stable")
     some = int(np.searchsorted(np.cumsum(weight[order]), 0.9 * weight.sum())) + 1
     main = order[: max(least, some)]
@@ -148,10 +145,7 @@ def _known_steps(least_ns: float, largest_ns: float) -> np.ndarray:
 
 
 def _common_divisor(values: np.ndarray, zeros: bool) -> float:
-    """Return the greatest common divisor of distinct whole ns; 0.0: it may be random.
-
-    Durations of zero are multiples too.
-    """
+    """Return the greatest common divisor of distinct whole ns; 0.0: it may be random."""
     step = float(np.gcd.reduce(values.astype(np.int64)))
     chance = step ** (1.0 - min(len(values) + zeros, 100))
     return step if step >= LEAST_STEP_NS and chance < _CHANCE else 0.0

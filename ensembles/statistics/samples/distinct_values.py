@@ -135,10 +135,7 @@ def _matched(value_s: np.ndarray, weight: np.ndarray, mean_s: float, variance_s2
 
 
 def _grouped(phase: np.ndarray, phases: int) -> tuple[np.ndarray, int]:
-    """Return the group of each entry's phase, and the number of groups.
-
-    Random groups of independent phases are independent too.
-    """
+    """Return the group of each entry's phase, and the number of groups."""
     if phases <= MOST_GROUPS:
         return phase, phases
     group_of = np.random.default_rng(0).permutation(phases) % MOST_GROUPS

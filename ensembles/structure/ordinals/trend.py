@@ -272,36 +272,38 @@ def _of_loads(rows: np.ndarray) -> np.ndarray:
     return np.stack(found, axis=1)
 
 
-@lru_cache(maxsize=32)
-def _ramps(n: int, load: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+@lru_cache(maxsize=16)
+def _ramps(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the log weights of the ramps, whether they end early, and directions of later level and rise.
 
     A quarter of the weight is that of ramps that begin at once, half that of ramps up to the last point.
     """
-    at, undo = np.arange(n), _whitened(n, load)[1]
+    at = np.arange(n)
     ends = np.unique(np.linspace(0, n - 1, min(n, _SHORT)).round().astype(np.int64))
     a, b = (ends[index] for index in np.nonzero(np.subtract.outer(ends, ends).T >= 3))
     others = len(ends) - 1
     weight = np.where(a == 0, 1 / 4, 3 / 4 / others) * np.where(b == n - 1, 1 / 2, 1 / 2 / others)
-    later = undo @ (at[:, None] > b)
+    later = _centred(1.0 * (at[:, None] > b))
     later /= np.maximum(np.linalg.norm(later, axis=0), 1e-9)
     straight = np.clip((at[:, None] - a) / (b - a), 0, 1) * (at[:, None] <= b)
-    rise = undo @ np.concatenate([straight, np.sqrt(straight)], axis=1)
+    rise = _centred(np.concatenate([straight, np.sqrt(straight)], axis=1))
     weight, is_early, later = np.tile(weight, 2), np.tile(b < n - 1, 2), np.tile(later, 2)
     rise -= later * (later * rise).sum(axis=0)
     return np.log(weight / weight.sum()), is_early, later, rise / np.linalg.norm(rise, axis=0)
 
 
+def _centred(columns: np.ndarray) -> np.ndarray:
+    centred: np.ndarray = columns - columns.mean(axis=0)
+    return centred
+
+
 def _of_ramps(rows: np.ndarray) -> np.ndarray:
-    """Return the log of the mean likelihood of ramps of each row, of noise that correlates by 0 or 0.4."""
-    n, found = rows.shape[1], []
-    for load in LOADS[:2]:
-        _, undo, constant = _whitened(n, load)
-        log_weight, is_early, later, rise = _ramps(n, load)
-        made = rows @ undo.T
-        total = (made**2).sum(axis=1, keepdims=True) + 1e-300
-        explained = ((made @ later) ** 2 + np.maximum(made @ rise, 0) ** 2) / total
-        fits = log_weight - ((n - 1) / 2 - is_early) * np.log(np.maximum(1 - explained, 1e-12))
-        found.append(constant - (n - 1) / 2 * np.log(total[:, 0]) + np.logaddexp.reduce(fits, axis=-1))
-    ratio: np.ndarray = np.logaddexp.reduce(found, axis=0)
-    return ratio
+    """Return the log of the mean likelihood of ramps of each row; early ends pay for their later level."""
+    half = (rows.shape[1] - 1) / 2
+    log_weight, is_early, later, rise = _ramps(rows.shape[1])
+    made = _centred(rows.T).T
+    total = (made**2).sum(axis=1, keepdims=True) + 1e-300
+    explained = ((made @ later) ** 2 + np.maximum(made @ rise, 0) ** 2) / total
+    fits = log_weight - (half - 1.5 * is_early) * np.log(np.maximum(1 - explained, 1e-12))
+    found: np.ndarray = np.logaddexp.reduce(fits, axis=-1) - half * np.log(total[:, 0])
+    return found

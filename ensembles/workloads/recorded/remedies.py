@@ -38,16 +38,23 @@ class Remedy:
     def apply(self, found: Accesses) -> Accesses:
         """Change the calls, or raise EnsioError: nothing changes, or other bytes would be written."""
         changed = self.change(found)
-        same = len(changed) == len(found) and all(
-            np.array_equal(getattr(found, name), getattr(changed, name))
-            for name in ("task", "offset", "bytes")
-        )
-        if self.name != "none" and same:
+        if self.name != "none" and np.array_equal(_made(found), _made(changed)):
             raise EnsioError(f"{self.name} changes no call of this run")
         as_before = changed if changed.source is None else replace(changed, offset=changed.source)
         if not np.array_equal(written(found), written(as_before)):
             raise EnsioError(f"{self.name} would write other bytes of this run than its program did")
         return changed
+
+
+def changed_names(before: Accesses, after: Accesses) -> tuple[str, ...]:
+    """Return the names of the calls that a remedy changes; all, if it changes the order only, or nothing."""
+    names = before.with_used_names().names
+    return tuple(n for n in names if not np.array_equal(_made(before, n), _made(after, n))) or names
+
+
+def _made(found: Accesses, *names: str) -> np.ndarray:
+    which = found.is_call(*(names or found.names))
+    return np.array([found.task, found.offset, found.bytes])[:, which]
 
 
 def remedy_named(text: str) -> Remedy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,6 +20,14 @@ def time_s(found: Accesses, durations_ns: np.ndarray, of: Accesses | None = None
     for which, ns in ((found, np.where(found.is_call("mpi.barrier"), 0, durations_ns)), (of, of.gap)):
         total += np.bincount(which.task * parts + epochs(which), ns, len(total))
     return float(total.reshape(found.tasks, parts).max(axis=0).sum()) * 1e-9
+
+
+def times_s(
+    found: Accesses, durations_ns: np.ndarray, names: Sequence[str], of: Accesses | None = None
+) -> tuple[float, float]:
+    """Compute the time of a run (`time_s`), and by how much calls of these names make it longer."""
+    whole_s = time_s(found, durations_ns, of)
+    return whole_s, whole_s - time_s(found, np.where(found.is_call(*names), 0, durations_ns), of)
 
 
 def epochs(found: Accesses) -> np.ndarray:

@@ -7,13 +7,13 @@ import pytest
 from ensembles.answers.trial import LEVEL, TrialAnswer, decides, median_interval, stands_for
 
 
-def answer(pairs, recorded_s=1.0, control=(1.0, 1.02, 0.99), **more):
+def answer(pairs, recorded_s=1.0, control=(1.0, 1.02, 0.99), of_calls_s=0.5, **more):
     return TrialAnswer(
         run="run",
         remedy="join=1MiB",
-        recorded_s=recorded_s,
-        recorded_range_s=(0.9 * recorded_s, 1.1 * recorded_s),
-        control_s=control,
+        recorded_s=(recorded_s, 0.5),
+        recorded_range_s=((0.9 * recorded_s, 1.1 * recorded_s), (0.4, 0.6)),
+        control_s=tuple((time_s, of_calls_s) for time_s in control),
         pairs_s=pairs,
         same_contents=True,
         conditions={"cache": "warm", "think_time": "keep"},
@@ -55,8 +55,19 @@ def test_what_is_not_seen_is_not_a_gain():
 
 
 def test_a_replay_that_takes_other_time_than_the_run_is_refused():
-    assert stands_for((0.9, 1.1), (1.0, 1.1, 1.05))
-    assert not stands_for((0.9, 1.1), (1.5, 1.52, 1.51))
+    assert stands_for(((0.9, 1.1),), ((1.0, 0.0), (1.1, 0.0)))
+    assert not stands_for(((0.9, 1.1),), ((1.5, 0.0), (1.52, 0.0)))
     found = answer((), control=(1.5, 1.52, 1.51))
     assert "does not stand for the run" in found.to_json()["refused"]
     assert found.to_json()["gain_s"] is None
+
+
+def test_a_replay_whose_changed_calls_take_other_time_is_refused_although_the_run_takes_as_long():
+    found = answer(PAIRS, of_calls_s=0.01).to_json()
+    assert "500 ms were recorded, and 10.0 ms" in found["refused"]
+    assert found["gain_s"] is None
+
+
+def test_a_prediction_with_next_to_no_lower_end_has_the_form_of_the_diagnosis():
+    text = " ".join(str(answer(PAIRS, predicted_s=(0.03, 0.5))).split())
+    assert "predicted up to 500 ms shorter; measured" in text

@@ -161,3 +161,18 @@ def test_history_can_judge_runs_of_which_only_summaries_are_left():
     found = fit_effects(values_of(np.hstack([places, weights]), group, family=[0] * 6 + [1] * 3))
     adjusted = holm(found.p.ravel())
     assert np.flatnonzero(adjusted <= 0.05).tolist() == [7]
+
+
+@pytest.mark.parametrize("sizes", [(2, 1), (3, 3)])
+def test_numbers_of_calls_that_are_equal_by_chance_make_no_difference(sizes):
+    """Rare calls: two of the runs often have the same number, which shows no variance."""
+    rng, group = np.random.default_rng([13, *sizes]), np.repeat([0, 1], sizes)
+    share, calls, trials = 0.003, 1000, 400
+    error = np.full((len(group), 1), np.sqrt(share / calls))
+    p = [
+        fit_effects(values_of(rng.binomial(calls, share, len(group)) / calls, group, error=error)).p[0, 0]
+        for _ in range(trials)
+    ]
+    assert np.count_nonzero(np.array(p) <= 0.05) <= binom.ppf(0.999, trials, 0.05)
+    more = np.where(group == 1, 5, 1) * share + 1e-5 * np.arange(len(group))
+    assert sizes == (2, 1) or fit_effects(values_of(more, group, error=error)).p[0, 0] <= 0.05

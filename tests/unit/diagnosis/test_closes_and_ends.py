@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_io import MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
@@ -148,3 +149,37 @@ def test_records_that_stripes_hold_whole_are_aligned_and_shifted_ones_are_not(tm
     run, whole = ends("shifted", shift=4096)
     assert not whole.any()
     assert diagnose(run, [misaligned]).not_examined
+
+
+@pytest.mark.parametrize(("size", "long_us"), [(26, 700), (MIB, 46)])
+def test_closes_wait_for_the_cache_only_with_bytes_in_it(size: int, long_us: int, tmp_path: Path) -> None:
+    """A mean of few long closes of a few bytes shows no cause: it may be the processor or a lock."""
+
+    def step(number: int) -> list[Made]:
+        close = Made("close", long_us if size == MIB or number % 15 == 0 else 1, gap_us=40)
+        return [Made("open", 1), Made("pwrite", 2 + size / 1e5, size, number * size), close]
+
+    run = io_run(tmp_path / "a", [[each for number in range(600) for each in step(number)]])
+    (found,) = diagnose(run, [close_cost.rule]).findings
+    assert ("cache" in found.title) == ("sync before" in found.advice) == (size == MIB)
+    assert ("usually" in found.title) == (size != MIB)
+
+
+@pytest.mark.parametrize(
+    ("mounts", "free"),
+    [("/ ext4 /dev/vda", 64 * MIB), ("/ ext4 /dev/vda", 24 << 30), ("/ lustre l", 24 << 30)],
+)
+def test_a_cache_that_cannot_be_full_and_stripes_that_are_not_there_are_decided(
+    mounts: str, free: int, tmp_path: Path
+) -> None:
+    """10 MiB never fill 24 GiB; a file system of one node has no stripes."""
+    tasks = [
+        [Made("pwrite", 50, 5000, (4 * number + rank) * 5000, gap_us=0) for number in range(500)]
+        for rank in range(4)
+    ]
+    samples = [{"us": 100, "available_bytes": free, "dirty_bytes": 0}]
+    found = en.diagnose(io_run(tmp_path / "a", tasks, samples=samples, mounts=mounts))
+    causes = {"cache-cliff", "misaligned-requests"}
+    is_local, is_small = "ext4" in mounts, free < 1 << 30
+    expected = causes if not is_local else {"cache-cliff"} if is_small else set()
+    assert causes & {each.id for each in found.undecided} == expected

@@ -12,9 +12,9 @@ from made_io import KIB, MIB, Made, found_ids, io_run
 from made_spools import RUNNING, made_events, spool
 
 import ensembles as en
-from ensembles.answers.diagnose import DiagnosisAnswer
+from ensembles.answers.diagnose import DiagnosisAnswer, gain_of
 from ensembles.cli.main import main
-from ensembles.diagnosis.finding import NotExamined
+from ensembles.diagnosis.finding import Finding, NotApplicable, NotExamined, Where, refuse_if_it_matters
 from ensembles.faces.words import sentence
 from ensembles.structure.phases.late_calls import LateOutside
 
@@ -65,6 +65,18 @@ def test_signs_of_a_cause_come_with_their_reason_and_others_in_one_line() -> Non
         "Not decided: small-requests: it could cost up to 2 s of this run, or nothing.",
         "One run alone does not show interference (up to 8.00 s).",
     ]
+
+
+def test_what_one_run_does_not_show_costs_no_more_than_the_part_of_the_run_that_it_is_of() -> None:
+    with pytest.raises(NotApplicable) as refusal:
+        refuse_if_it_matters(1.9, 8.0, ": record it again", suspected=False)
+    found = NotExamined.of("interference", refusal.value, 1.2)
+    assert (found.at_most_s, found.reason) == (1.2, "it could cost up to 1.20 s of this run: record it again")
+
+
+def test_a_best_estimate_that_is_the_most_is_said_once() -> None:
+    gain = Finding("fewer-calls", "note", 0.9, Where(), {}, (), "", (0.0, 1.12), "", share_s=1.119)
+    assert sentence(gain_of(gain)) == "The run would be up to 1.12 s shorter"
 
 
 def test_clean_is_said_of_causes_whose_calls_a_run_has(tmp_path: Path) -> None:
@@ -135,8 +147,7 @@ def test_files_that_are_read_once_from_their_start_are_no_jumps(tmp_path: Path) 
     assert "seek-heavy" in named
 
 
-def test_two_names_for_the_cost_of_the_same_calls_gain_once(tmp_path: Path) -> None:
-    """Reads that are small and jump: in order or in large pieces, their fixed cost goes once."""
+def test_the_cost_of_reads_that_are_small_and_jump_has_one_name(tmp_path: Path) -> None:
 
     def reads(rank: int) -> list[Made]:
         calls = []
@@ -150,13 +161,7 @@ def test_two_names_for_the_cost_of_the_same_calls_gain_once(tmp_path: Path) -> N
         return calls
 
     found = en.diagnose(io_run(tmp_path / "a", [reads(rank) for rank in range(4)]))
-    by_id = {each.id: each for each in found.findings}
-    assert {"seek-heavy", "small-requests"} <= by_id.keys()
-    cause, symptom = by_id["seek-heavy"], by_id["small-requests"]
-    assert cause.symptoms == ("small-requests",)
-    for text in (str(found), str(found.in_full())):
-        assert "note: small-requests (confidence 95 %), explained by seek-heavy\n" in text
-    assert (symptom.severity, symptom.share_s) == ("note", 0.0)
+    assert [each.id for each in found.findings] == ["seek-heavy"]
 
 
 def test_one_long_close_of_many_is_no_cost_of_each_close(tmp_path: Path) -> None:
@@ -276,18 +281,18 @@ def test_nor_of_a_run_without_calls(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_the_lines_of_the_account_add_up_to_the_run(tasks: int, tmp_path: Path) -> None:
-    """Entries below 2 % of the run are added up, and none is left out."""
+    """Entries below 2 % of the run are added up, and less than 1 % is left out."""
     small = [Made("open", 30), Made("close", 5), Made("stat", 200), Made("fsync", 400), Made("lseek", 9)]
     calls = [*small, *[Made("pwrite", 60, 4 * KIB, gap_us=10)] * 200, Made("pread", 90_000, MIB, gap_us=900)]
     answer = en.diagnose(io_run(tmp_path / "run", [calls * 2] * tasks))
     (account,) = (said.values for said in answer.above if said.id == "diagnose.account")
     *lines, outside = account["parts"]
-    assert sum(line.values["share"] for line in lines) == pytest.approx(1)
+    assert sum(line.values["share"] for line in lines) == pytest.approx(1, abs=0.03)
     for line in lines:
         inside = [entry.values["share"] for entry in line.values["entries"]]
-        assert not inside or sum(inside) == pytest.approx(line.values["share"])
+        assert not inside or sum(inside) == pytest.approx(line.values["share"], abs=0.03)
     whole = sum(entry.values["share"] for entry in outside.values["entries"]) + account["share"]
-    assert whole == pytest.approx(1)
+    assert whole == pytest.approx(1, abs=0.03)
     assert any(entry["share"] < 0.02 for entry in answer.to_json()["account"]["entries"])
 
 
@@ -298,3 +303,24 @@ def test_a_diagnosis_says_that_a_process_did_not_end(tmp_path: Path, is_killed: 
     for text in (words(str(found)), words(str(found.in_full()))):
         assert ("1 process did not end" in text) == is_killed
     assert found.to_json().get("not_ended") == (1 if is_killed else None)
+
+
+@pytest.mark.parametrize(("tasks", "kind"), [(1, "ext4"), (4, "ext4"), (1, "lustre")])
+def test_advice_names_other_tasks_and_servers_only_where_there_are_some(
+    tasks: int, kind: str, tmp_path: Path
+) -> None:
+    calls = [Made("stat", 30, file=1 + number % 40) for number in range(2000)] + [Made("MPI_Barrier", 10)]
+    files = {number: f"/scratch/{number}" for number in range(1, 41)}
+    found = en.diagnose(io_run(tmp_path / "a", [calls] * tasks, files, mounts=f"/ {kind} source"))
+    (storm,) = (each for each in found.findings if each.id == "metadata-storm")
+    assert ("for the others" in storm.advice) == (tasks > 1)
+    assert ("metadata server" in storm.advice) == (kind == "lustre")
+
+
+@pytest.mark.parametrize("steps", [1, 20])
+def test_one_collective_call_of_each_task_cannot_become_fewer(steps: int, tmp_path: Path) -> None:
+    call = Made("MPI_File_write_at_all", 9000, MIB, inside=[Made("pwrite", 10, MIB)])
+    found = en.diagnose(io_run(tmp_path / "a", [[call] * steps] * 4)).findings
+    advice = [each.advice for each in found if each.id in ("exchange", "collective-coordination")]
+    assert advice
+    assert all(("calls into fewer" in each) == (steps > 1) for each in advice)

@@ -67,13 +67,18 @@ def test_time_on_bytes_that_do_not_get_fewer_shows_no_filter(
     calls = [Made(name, 70_000, MIB, inside=[Made(inner, 200, MIB, chunk * MIB)]) for chunk in range(CHUNKS)]
     run = io_run(tmp_path / "a", [calls], H5)
     assert "hdf5-filters" not in found_ids(run)
+    (undecided,) = (each for each in en.diagnose(run).not_examined if each.id == "hdf5-filters")
+    assert undecided.at_most_s == pytest.approx(CHUNKS * 69.8e-3, rel=0.01)
     assert main(["diagnose", run.path]) == 0
     assert f"inside libraries, most in {name}" in words(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(("own_us", "ratio"), [(6_000, 1), (3_000, 4)], ids=["copies", "next to nothing"])
 def test_copies_are_no_finding(own_us: float, ratio: int, tmp_path: Path) -> None:
-    assert "hdf5-filters" not in found_ids(io_run(tmp_path / "a", [compressed(own_us, ratio)], H5))
+    found = en.diagnose(io_run(tmp_path / "a", [compressed(own_us, ratio)], H5))
+    assert "hdf5-filters" not in [each.id for each in found.findings]
+    # Only the calls that are too short for a filter exclude it.
+    assert ("hdf5-filters" in found.examined) == (own_us < 5_000)
 
 
 def test_calls_that_cost_the_same_whatever_their_bytes_are_no_filters(tmp_path: Path) -> None:

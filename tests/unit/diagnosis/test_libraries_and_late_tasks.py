@@ -73,6 +73,16 @@ def test_tasks_that_all_read_a_file_through_a_library_are_still_named(tmp_path: 
     assert found.evidence["redundancy"] == pytest.approx(4)
 
 
+def test_the_time_of_other_files_is_not_that_of_files_that_tasks_share(tmp_path: Path) -> None:
+    """Eight tasks, as of a compiler, read one header from memory and a separate source from the disk."""
+    shared = [Made("pread", 300, 16 * KIB, at * 16 * KIB) for at in range(8)]
+    tasks = [[*shared, Made("pread", 20_000, 16 * KIB, 0, 2 + rank)] for rank in range(8)]
+    paths = {1: "/usr/include/stdlib.h", **{2 + rank: f"/src/{rank}.c" for rank in range(8)}}
+    found = finding(io_run(tmp_path / "a", tasks, paths), "redundant-reads")
+    assert found.where.files == ("/usr/include/stdlib.h",)
+    assert 0 < found.gain_s[1] <= 8 * 300e-6
+
+
 def test_advice_for_collective_writes_is_not_to_write_collectively(tmp_path: Path) -> None:
     single = finding(io_run(tmp_path / "a", [sieved("MPI_File_write_at")] * 4), "read-modify-write")
     together = finding(io_run(tmp_path / "b", [sieved("MPI_File_write_at_all")] * 4), "read-modify-write")

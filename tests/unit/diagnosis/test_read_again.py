@@ -52,12 +52,36 @@ def test_a_file_that_is_read_whole_by_a_stream_after_each_open(part, tmp_path):
         assert found.share_s == pytest.approx(39 * 3e-3, rel=0.01)
 
 
-@pytest.mark.parametrize(("order", "what"), [(-1, "go backwards"), (0, "jump")])
+@pytest.mark.parametrize(("order", "what"), [(-1, "go backwards"), (0, "jump"), (1, "jump"), (2, "jump")])
 def test_reads_in_descending_order_go_backwards(order, what, tmp_path):
     """Their rate is not that of the bytes in order, which no call shows."""
-    places = np.arange(4000)[::-1] if order else np.random.default_rng(3).permutation(4000)
+    places = np.arange(4000)[::-1] if order < 0 else np.random.default_rng(3 + order).permutation(4000)
     calls = [Made("pread", 60, 4 * KIB, int(place) * 16 * KIB) for place in places]
     found = en.diagnose(io_run(tmp_path / "a", [calls]))
     named = {each.id: each for each in found.findings}
     assert named["seek-heavy"].title.startswith(f"reads {what} through the file: 4,000 calls")
     assert "rate" not in {each.id for each in found.account.entries}
+
+
+def test_no_larger_buffer_is_advised_where_reads_jump(tmp_path: Path) -> None:
+    """A buffer fetches what is around each record: a larger one reads more for each of them."""
+    places = np.random.default_rng(3).permutation(4000).tolist()
+
+    def advice(*calls: Made) -> dict[str, str]:
+        run = io_run(tmp_path / f"{len(list(tmp_path.iterdir()))}", [list(calls)])
+        return {each.id: each.advice for each in en.diagnose(run).findings}
+
+    last = Made("pread", 9, 100, 4127 * KIB)  # of another size class
+    fetched = advice(*(Made("pread", 24, 127 * KIB, place * 4 * KIB) for place in places), last)
+    assert "as small as a record" in fetched["redundant-reads"]
+    records = [Made("pread", 9, 512, place * 128) for place in places]
+    written = [Made("pwrite", 9, 256, number * 256) for number in range(4000)]
+    assert "small-requests" not in advice(*records)
+    assert "buffer of 1 MiB" in advice(*written)["small-requests"]
+    both = advice(*written, *records)
+    assert "seek-heavy" in both
+    assert "buffer of 1 MiB" not in both["small-requests"]
+    # A seek of a stream throws its buffer away.
+    reads = [Made("fread", 9, 128)] * 4000
+    assert "stdio-buffer" in advice(*reads)
+    assert "stdio-buffer" not in advice(*(each for read in reads for each in (Made("fseek", 1, 0, 0), read)))

@@ -162,6 +162,11 @@ def test_little_io_is_said(tmp_path):
     calls = [Made("pwrite", 50, MIB, 0, gap_us=100_000)] * 4
     found = finding(summed(tmp_path / "a", [calls] * 2), "not-io")
     assert found.evidence["io_share"] < 0.01
+    # Of each task, 1 % of the run; if they follow one another, a fifth.
+    once, plain = [Made("pwrite", 1000, MIB, 0, gap_us=100_000)] * 4, {"rank": -1, "tasks": 0}
+    many = summed(tmp_path / "b", [once] * 20, head=plain, recorder="1.0.0")
+    assert "which tasks wait for which" in refusal(many, "not-io")
+    assert "not-io" not in diagnose(many, SUMMED).examined
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,12 @@ def test_files_that_are_moved_to_their_places_again_and_again(tmp_path: Path) ->
     log = [Made("pwrite", 1, 30, 30 * at, 2) for at in range(4_000)]
     often = findings(io_run(tmp_path / "often", [log + whole * 50], {1: "/scratch/a", 2: "/scratch/log"}))
     assert often["sync-per-write"].evidence["syncs"] == 50
+    # The sync of a file that is moved is needed; those of another file of the task are not.
+    synced = [Made("pwrite", 1, 30, 0, 2), Made("fsync", 1_000, file=2)] * 100
+    for name, calls in (("after", [*synced, *whole]), ("before", [*whole * 3, *synced])):
+        found = findings(io_run(tmp_path / name, [calls], {1: "/scratch/a", 2: "/scratch/log"}))
+        assert found["sync-per-write"].evidence["syncs"] == 100
+        assert found["sync-per-write"].share_s == pytest.approx(99 * 1e-3, rel=0.05)
 
 
 def test_a_file_that_is_made_and_removed_again_should_be_kept(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ BINDS_OURS = re.compile(r"\bA?GPL|(?<!Lesser )General Public License")
 def stated(package: Distribution) -> str:
     """What a package says of its licence, shortest first."""
     classifiers = [line for line in package.metadata.get_all("Classifier", []) if line.startswith("License")]
-    short = package.metadata["License-Expression"] or " ".join(classifiers) or package.metadata["License"]
+    short = (
+        package.metadata.get("License-Expression") or " ".join(classifiers) or package.metadata.get("License")
+    )
     texts = (file.read_text() for file in package.files or () if re.match("LICEN[CS]E|COPYING", file.name))
     return short or "\n".join(texts)
 

@@ -372,7 +372,7 @@ def test_names_of_calls_from_a_trace_are_never_code(open_report, tmp_path: Path)
 @pytest.mark.parametrize(
     ("tasks", "sentence"),
     [
-        ([[], []], "No call was recorded, and there is nothing to draw."),
+        ([[], []], "There is nothing to draw: no call was recorded"),
         ([[("write", 0.5, 0.0, 10)]], "no recorded call takes time"),
         ([[("open", 0.5, 0.1, 0)]], "no bytes were read or written"),
     ],

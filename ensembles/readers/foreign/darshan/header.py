@@ -132,10 +132,7 @@ def open_header(path: str) -> Header:
 
 
 def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, size_bytes: int) -> int:
-    """Check that all parts lie in the file and do not overlap, and return the end of the job's description.
-
-    The description lies between the header and the first part.
-    """
+    """Check that parts lie in the file and do not overlap; return the end of the description of the job."""
     end = head_bytes
     for offset, length in sorted(place for place in places if place[1]):
         if offset + length > size_bytes:

@@ -255,10 +255,7 @@ def _unpacked(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _carried(which: np.ndarray, table: np.ndarray, around: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Find the reads (1) and writes (2) that inner calls lie in: the thread's outermost call before them.
-
-    Recorder stores an outermost call, and then the calls inside of it.
-    """
+    """Find the reads (1) and writes (2) that inner calls lie in: the thread's outermost call before them."""
     found = np.zeros(len(which), np.int64)
     thread, inner = table[which, 4], table[which, 5] > 0
     for number in np.unique(thread[inner]).tolist():

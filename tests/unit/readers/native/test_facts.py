@@ -109,6 +109,23 @@ def test_tasks_share_processors_that_live_at_one_time(lives, most):
     assert RunInfo("run", metadata).oversubscribed == ({"n": most} if most else {})
 
 
+def test_a_task_that_waits_for_another_that_it_started_shares_no_processor():
+    # make, gcc and its parts one after the other; or a program with three workers at one time
+    for lives, most in (
+        ([(0, 1, 99), (1, 2, 50), (2, 3, 20), (2, 22, 40)], {}),
+        ([(0, 1, 99), (1, 2, 50), (1, 3, 51), (1, 4, 52)], {"n": 3}),
+        ([(0, 1, 99), (1, 2, 100)], {"n": 2}),  # the first one does not wait for it
+    ):
+        processes = [
+            Process(
+                rank=number, host="n", pid=number + 1, parent_pid=by, start_unix_ns=start, end_unix_ns=end
+            )
+            for number, (by, start, end) in enumerate(lives)
+        ]
+        metadata = RunMetadata(len(lives), 1, 0, (), [], processes, [], processors={"n": 1})
+        assert RunInfo("run", metadata).oversubscribed == most
+
+
 def test_every_node_has_its_mounts(run):
     assert list(run.info.mounts) == ["node0", "node1"]
     assert run.info.mounts["node0"][1] == Mount("/home", "nfs4", "server:/export/home", 1048576)
