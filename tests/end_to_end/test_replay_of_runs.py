@@ -142,7 +142,7 @@ def test_files_keep_their_names_and_lengths(folder, tmp_path):
     ],
 )
 def test_a_remedy_changes_calls_and_no_contents(folder, tmp_path, remedy, calls):
-    words = ("try", folder / "habits", "--with", remedy, "--time", 60, "-o", "kept", "--json")
+    words = ("try", folder / "habits", "--with", remedy, "--time", 180, "-o", "kept", "--json")
     found = json.loads(ensio(tmp_path, *words, status=None))
     if found["refused"]:  # times depend on what else runs here
         ensio(tmp_path, "replay", folder / "habits", "--with", remedy, "-o", tmp_path / "kept" / "with-1")
