@@ -37,10 +37,10 @@ static void *linked_dlsym(void *handle, const char *symbol) __attribute__((weakr
 
 extern const char __executable_start[], etext[]; /* of GNU's linker, LLVM's, gold and mold */
 
-/* A function of each library that has a layer. The linker wraps none of them. */
-#define LIBRARIES(LIBRARY) LIBRARY(PMPI_Comm_rank) LIBRARY(H5Iget_type) LIBRARY(nc_inq_path) LIBRARY(ncmpi_inq_path)
-#define MAY_BE_THERE(function) extern int function(void) __attribute__((weak));
-LIBRARIES(MAY_BE_THERE)
+/* A function of each library whose layer is linked. */
+#define LAYERS(LAYER) LAYER(mpi) LAYER(hdf5) LAYER(netcdf) LAYER(netcdf_fortran) LAYER(pnetcdf) LAYER(pnetcdf_fortran)
+#define MAY_BE_LINKED(layer) extern const void *const ensio_function_of_##layer __attribute__((weak));
+LAYERS(MAY_BE_LINKED)
 
 static mark_function *pass_on;
 
@@ -58,8 +58,10 @@ int ensio_yields_to_peer(void)
     } preloaded = {.object = found("ensio_preloaded_mark")};
     if (!preloaded.object)
         return 0;
-#define IN_PROGRAM(function) || ((const char *)function >= __executable_start && (const char *)function < etext)
-    if (0 LIBRARIES(IN_PROGRAM)) {
+#define IN_PROGRAM(layer) \
+    || (&ensio_function_of_##layer && (const char *)ensio_function_of_##layer >= __executable_start && \
+        (const char *)ensio_function_of_##layer < etext)
+    if (0 LAYERS(IN_PROGRAM)) {
         preloaded.object = found("ensio_preloaded_leave");
         preloaded.leave();
         return 0;

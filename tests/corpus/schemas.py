@@ -39,7 +39,7 @@ FURTHER = (
     f"history check --last 1 {HISTORY}",
     f"history context 2 {HISTORY}",
     "replay ior --tasks 2 --set block_bytes=64KiB -o made-replayed --json",
-    "try made-replayed --with split=2 --time 1 --json",
+    "try made-replayed --with split=2 --time 60 --json",
     "predict made-replayed --with split=2 --json",
     f"history show --predictions {HISTORY}",
     "pfs run --fs franklin -- sh made-copy.sh",

@@ -13,3 +13,6 @@ extern int nc_inq_type(int file, int type, char *name, size_t *bytes);
 #endif
 
 const struct ensio_netcdf LINKED = {IDENTITY, ENSIO_NETCDF_QUERIES(MEMBER).inq_type = TYPE_QUERY};
+
+extern const void *const FUNCTION_OF; /* peer_recorder.c */
+const void *const FUNCTION_OF = (const void *)C_NAME(inq_path);

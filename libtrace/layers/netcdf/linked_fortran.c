@@ -51,3 +51,6 @@ static int inq_vartype(int file, int variable, int *type)
 
 #define MEMBER(name, parameters) .name = name,
 const struct ensio_netcdf LINKED_FORTRAN = {IDENTITY, ENSIO_NETCDF_QUERIES(MEMBER)};
+
+extern const void *const FUNCTION_OF_FORTRAN; /* peer_recorder.c */
+const void *const FUNCTION_OF_FORTRAN = (const void *)FORTRAN_NAME(inq_path);

@@ -15,6 +15,8 @@
 #define KIND ENSIO_PNETCDF_LIBRARY
 #define LINKED ensio_pnetcdf_linked
 #define LINKED_FORTRAN ensio_pnetcdf_linked_fortran
+#define FUNCTION_OF ensio_function_of_pnetcdf
+#define FUNCTION_OF_FORTRAN ensio_function_of_pnetcdf_fortran
 #define IDENTITY .number = ENSIO_LINKED_PNETCDF, .layer = ENSIO_PNETCDF
 typedef int64_t ensio_fortran_index;
 #else
@@ -28,6 +30,8 @@ typedef int64_t ensio_fortran_index;
 #define KIND ENSIO_NETCDF_LIBRARY
 #define LINKED ensio_netcdf_linked
 #define LINKED_FORTRAN ensio_netcdf_linked_fortran
+#define FUNCTION_OF ensio_function_of_netcdf
+#define FUNCTION_OF_FORTRAN ensio_function_of_netcdf_fortran
 #define IDENTITY .number = ENSIO_LINKED_NETCDF, .layer = ENSIO_NETCDF, .id_shift = 16
 typedef int32_t ensio_fortran_index;
 #endif
