@@ -93,5 +93,5 @@ def test_packages_state_the_version_and_what_is_installed(prefix):
     assert [path for path in listed if not list(prefix.glob(path.replace(".1*", ".1")))] == []
     tree = {path for path in prefix.rglob("*") if path.is_file()}
     covered = {path for entry in listed for at in prefix.glob(entry) for path in [at, *at.rglob("*")]}
-    testbed = re.compile(r"ensio-(replay|simulate|pfs)|pfs\.so|lib/ensio|share/ensio/")
+    testbed = re.compile(r"ensio-(replay|simulate|pfs|otf2)|pfs\.so|lib/ensio|share/ensio/")
     assert [str(path) for path in tree - covered if not testbed.search(str(path))] == []
