@@ -52,6 +52,12 @@ def test_examples_of_build_systems_record(prefix, tmp_path, example, tool, build
     assert set(run.regions.names) == {"checkpoint"}
 
 
+def test_examples_that_are_programs_can_be_started(prefix):
+    scripts = [path for path in EXAMPLES.rglob("*") if path.is_file() and os.access(path, os.X_OK)]
+    installed = [prefix / "share/doc/ensio" / path.relative_to(ROOT) for path in scripts]
+    assert scripts and all(os.access(path, os.X_OK) for path in installed)
+
+
 @pytest.mark.parametrize("language", ["tcl", "lua"])
 def test_modules_lead_to_the_prefix(prefix, tmp_path, language):
     lmod = Path("/usr/share/lmod/lmod/libexec/lmod")
