@@ -25,6 +25,8 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+    from ensembles.structure.phases.critical_path import CriticalIo
+    from ensembles.structure.phases.inner_waits import InnerWaits
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.keyed_sums import KeyedSums
 
@@ -143,6 +145,15 @@ class Case:
         """Return the paths of the files with some cost, by number, the most costly first."""
         order = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
         return tuple(self.run.files[number] for number in order.tolist())
+
+    def leave_out(self, waits: InnerWaits, io: CriticalIo) -> None:
+        """Take waiting for other tasks inside windows off the times at which tasks arrive at their ends."""
+        if isinstance(self.model, WithMeetings) and waits.is_complete and self.windows.any():
+            rows, waited_ns = waits.inside(io)
+            at = np.searchsorted(self.windows, rows["phase"]), np.searchsorted(self.ranks, rows["rank"])
+            waited = np.zeros(self.present.shape)
+            np.add.at(waited, tuple(each[waited_ns > 0] for each in at), waited_ns[waited_ns > 0])
+            self.model.leave_out(waited)
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
