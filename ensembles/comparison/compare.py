@@ -231,9 +231,14 @@ def compare_read_runs(
         [[{key: run.time_s[key] for key in times_s if key in run.time_s} for run in group] for group in read],
         [[run.steps_s for run in group] for group in groups],
     )
-    differences = make_differences(groups, names, level, margin)
+    unsteady = [
+        f"{one.layer} {one.op}"
+        for one in found
+        if single and one.verdict != "different" and not totals[one.layer or "", one.op or ""][0].is_finding
+    ]
+    differences = make_differences(groups, names, level, margin, unsteady=unsteady)
     run_times = [each for one in differences for each in one.times]
-    kind_times = {} if per_byte else times_of_kinds(read, list(times_s), names)
+    kind_times = {} if per_byte else times_of_kinds(read, list(times_s), names, unsteady)
     if is_whole:
         for key in totals:
             totals[key] += moved_bytes.get(key, [])
