@@ -231,10 +231,13 @@ def compare_read_runs(
         [[{key: run.time_s[key] for key in times_s if key in run.time_s} for run in group] for group in read],
         [[run.steps_s for run in group] for group in groups],
     )
+    differing = {
+        key for key in totals if any(each.is_finding for each in (totals[key][0], *moved_bytes.get(key, [])))
+    }
     unsteady = [
         f"{one.layer} {one.op}"
         for one in found
-        if single and one.verdict != "different" and not totals[one.layer or "", one.op or ""][0].is_finding
+        if single and one.verdict != "different" and (one.layer, one.op) not in differing
     ]
     differences = make_differences(groups, names, level, margin, unsteady=unsteady)
     run_times = [each for one in differences for each in one.times]

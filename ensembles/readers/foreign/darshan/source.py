@@ -133,6 +133,8 @@ class DarshanImport(ForeignTrace):
             self._heatmaps.finished(),
             job.unread(self.state),
         )
+        if any((each.totals.get("MMAPS") or 0) > 0 for each in self.metadata.counters.modules.values()):
+            self.metadata.has_maps()
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         child = start_library("sandbox_process", self.path, str(memory), str(max_events), shared=[memory])

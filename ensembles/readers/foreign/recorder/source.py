@@ -11,7 +11,7 @@ import numpy as np
 
 from ensembles.files.untrusted import MOST_PART_BYTES, inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
-from ensembles.model.metadata import Process, RunMetadata
+from ensembles.model.metadata import LEAST_BYTES, Process, RunMetadata
 from ensembles.model.units import DEFLATE_RATIO, HALF_INT64, LATEST_S, MOST_TASKS, count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
@@ -45,6 +45,7 @@ class RecorderImport(ForeignTrace):
         self._calls, self._files = CallIds(), FileIds()
         self._left_out = self._reversed = 0
         self._without_size: set[str] = set()
+        self._mapped_bytes = 0
         try:
             self._version = _version_of(path)
             self._read_metadata()
@@ -134,6 +135,7 @@ class RecorderImport(ForeignTrace):
         interpreter = Interpreter(self._functions)
         found = interpreter.interpret(parse_signatures(table))
         self._without_size |= interpreter.without_size
+        self._mapped_bytes += interpreter.mapped_bytes
         return found
 
     def _times(self, rank: int) -> np.ndarray:
@@ -209,6 +211,8 @@ class RecorderImport(ForeignTrace):
     def _finish(self) -> None:
         metadata = self.metadata
         metadata.calls, metadata.files = self._calls.calls, self._files.paths
+        if self._mapped_bytes >= LEAST_BYTES:
+            metadata.has_maps()
         for rank in range(self._tasks):
             metadata.processes.append(_process(rank, metadata.origin_unix_ns))
         metadata.note(
