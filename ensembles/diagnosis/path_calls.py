@@ -217,7 +217,7 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     moves = 2 * int(table["n"][chosen & np.isin(names, list(MOVING))].sum()) > count
     name, verb = ("made-and-moved", "moves") if moves else ("made-and-removed", "removes")
     written = np.bincount(table["file"], table["bytes"] * (ops == "write"))[table["file"]] > 0
-    if 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
+    if not moves and 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
         name, verb = "lock-file", "removes, without a byte written to it,"
     sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
     return Avoidable(share, counted, Check(name, sentence))
