@@ -151,10 +151,6 @@ def mark_starts(*arrays: np.ndarray) -> None: ...
 # ensembles.structure.phases.result
 def numbers_between(time: np.ndarray, out: np.ndarray, cuts: np.ndarray, number: np.ndarray, /) -> None: ...
 
-# ensembles.diagnosis: columns of events and what functions are; for the evidence also stripes, own times,
-# order, and whether quarters are wanted. The results are matrices of 64-bit numbers, row after row.
-def sum_evidence(*arrays: np.ndarray | bytes | None) -> tuple[bytes, ...]: ...
-
 # ensembles.structure.strides
 def strided_reads(
     arrays: tuple[np.ndarray | None, ...],
