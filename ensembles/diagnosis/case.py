@@ -403,8 +403,8 @@ def _residuals(
     group = groups_of_rows(list(keys))[0]
     values = rows["log_ns"] / rows["n"]
     sizes = np.log(np.maximum(rows["bytes"], 1) / rows["n"])
-    values = values - _from_median(values, group)
-    larger = np.maximum(sizes - _from_median(sizes, group), 0)
+    values = values - group_medians(values, group)
+    larger = np.maximum(sizes - group_medians(sizes, group), 0)
     values = values - larger
     values = values - np.minimum(heavier, np.maximum(values, 0))
     values = np.where(np.bincount(group)[group] >= least_tasks, values, 0.0)
@@ -413,7 +413,7 @@ def _residuals(
     return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight
 
 
-def _from_median(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+def group_medians(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return the median of the group of each value."""
     order = np.lexsort((values, group))
     begin = np.searchsorted(group[order], np.arange(int(group.max()) + 1))

@@ -35,16 +35,23 @@ class TargetLoad(NamedTuple):
         return np.bincount(self.target, self.bytes)
 
 
+def targets_of(stripes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of layouts (rows of `Evidence.stripes`), one for each target, and the targets."""
+    _, count, first, listed = stripes.T
+    row = np.repeat(np.arange(len(count)), count)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    return row, (first[row] + number) % np.maximum(listed[row], 1)
+
+
 def load_of_targets(case: Case) -> TargetLoad:
     """Divide the bytes of files with a known layout among their targets."""
     uses, stripes = case.evidence.uses.columns(), case.evidence.stripes
-    _, count, first, listed = stripes[np.minimum(uses["file"], len(stripes) - 1)].T
+    stripes = stripes[np.minimum(uses["file"], len(stripes) - 1)]
+    _, count, _, listed = stripes.T
     known = np.flatnonzero((listed > 0) & (count > 0) & (count <= MOST_STRIPES))
-    count, first, listed = count[known], first[known], listed[known]
-    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    target = (np.repeat(first, count) + number) % np.maximum(np.repeat(listed, count), 1)
-    part = np.repeat(uses["bytes"][known] / np.maximum(count, 1), count)
-    return TargetLoad(np.repeat(uses["rank"][known], count), target, part)
+    row, target = targets_of(stripes[known])
+    at = known[row]
+    return TargetLoad(uses["rank"][at], target, uses["bytes"][at] / count[at])
 
 
 def busiest_share(case: Case) -> float | None:
