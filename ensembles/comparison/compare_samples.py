@@ -14,7 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, Scores, component_shares, compute_scores, quantile_octaves
+from ensembles.comparison.components import (
+    PLACE,
+    Partition,
+    Scores,
+    bin_octaves,
+    component_shares,
+    compute_scores,
+    find_shifts,
+    fit_partition,
+    quantile_octaves,
+    shifted,
+)
 from ensembles.comparison.hypothesis_tests import (
     LEVEL,
     kolmogorov_smirnov,
@@ -22,7 +33,6 @@ from ensembles.comparison.hypothesis_tests import (
     smallest_rank_p,
     wasserstein_octaves,
 )
-from ensembles.comparison.mode_partition import Partition, bin_octaves, find_shifts, fit_partition, shifted
 from ensembles.comparison.model import Effects, RunValues, fit_effects, holm, separation_p
 from ensembles.comparison.report import (
     ALL,

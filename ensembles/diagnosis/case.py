@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence, on_files
-from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
-from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import (
+    DRAWS,
+    FAR,
+    LEAST_CALLS,
+    LEAST_PHASES,
+    LEAST_TARGET_BYTES_PER_NS,
+    MOST_RATIO,
+    OUTLIER,
+    SMALL_CLASS,
+)
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
@@ -416,7 +424,7 @@ def _residuals(
 def group_medians(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return the median of the group of each value."""
     order = np.lexsort((values, group))
-    begin = np.searchsorted(group[order], np.arange(int(group.max()) + 1))
+    begin = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1))
     count = np.bincount(group)
     sorted_values = values[order]
     median = (sorted_values[begin + (count - 1) // 2] + sorted_values[begin + count // 2]) / 2

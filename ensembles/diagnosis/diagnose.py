@@ -13,7 +13,6 @@ from ensembles.diagnosis.account import CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted_case import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
@@ -27,30 +26,25 @@ from ensembles.diagnosis.finding import (
 from ensembles.diagnosis.limits import MOST
 from ensembles.diagnosis.principles import TURNS, cause_of
 from ensembles.diagnosis.rules import (
-    close_cost,
+    bytes_again,
     collective,
+    disk_waits,
     hdf5,
     imbalance,
-    lock_contention,
     metadata_storm,
     node_serialisation,
     not_io,
-    o_sync,
     one_run,
-    read_modify_write,
-    redundant_reads,
-    single_stripe,
     slow_target,
     small_requests,
     stdio_buffer,
-    sync_per_write,
-    write_back,
+    stripes,
 )
 from ensembles.diagnosis.rules.collective import moves_together
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.summed_case import libraries_of_sums
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.diagnosis.trials import with_trials
+from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -161,29 +155,29 @@ RULES: tuple[Rule, ...] = (
     strided_readahead,
     stdio_buffer.rule,
     stdio_buffer.formatted,
-    o_sync.rule,
-    read_modify_write.rule,
-    single_stripe.rule,
-    lock_contention.rule,
+    disk_waits.o_sync,
+    bytes_again.read_modify_write,
+    stripes.single_stripe,
+    stripes.lock_contention,
     hdf5.metadata,
     hdf5.refill,
     hdf5.filters,
-    write_back.rule,
+    disk_waits.write_back,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
     small_requests.rule,
     metadata_storm.polling,
     metadata_storm.rule,
-    sync_per_write.rule,
+    disk_waits.sync_per_write,
     imbalance.rule,
     slow_calls.task,
     slow_calls.node,
     slow_target.rule,
-    redundant_reads.rule,
+    bytes_again.redundant_reads,
     collective.coordination,
     collective.mismatch,
     one_run.misaligned,
-    close_cost.rule,
+    disk_waits.close_cost,
     *one_run.others,
     node_serialisation.rule,
 )

@@ -257,7 +257,8 @@ def _quarters(rows: dict[str, np.ndarray], row: np.ndarray, start_ns: np.ndarray
     np.maximum.at(high, stay, rows["last_ns"])
     within = (start_ns - low[stay][row]) / (high - low + 1)[stay][row]
     # Of spans beyond 2**53 ns, the last start may be rounded to the end.
-    return np.minimum((4 * within).astype(np.int64), 3)
+    quarter: np.ndarray = np.minimum((4 * within).astype(np.int64), 3)
+    return quarter
 
 
 def _by_part(

@@ -20,8 +20,7 @@ from ensembles.diagnosis.finding import (
     Finding,
     NotApplicable,
 )
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES
-from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN
+from ensembles.diagnosis.limits import COPIED_BYTES, LEAST_CALLS, MARGIN
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,

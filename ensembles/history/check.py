@@ -20,12 +20,15 @@ from ensembles.history.record import RunRecord
 from ensembles.history.series import (
     CALLS,
     COMMON,
+    WINDOWS,
     Series,
+    Tested,
+    first_changed,
+    judge_windows,
     kinds_of_other_sizes,
     make_series,
 )
 from ensembles.history.store import Acknowledgement, History, StoredRun
-from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text
@@ -123,7 +126,7 @@ def check(
 
     Notes
     -----
-    The run is the sampling unit. See `ensembles.history.windows` for the tests.
+    The run is the sampling unit. See `ensembles.history.series` for the tests.
 
     Examples
     --------

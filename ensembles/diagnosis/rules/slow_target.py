@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case, group_medians, p_of_chance
-from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
 from ensembles.diagnosis.limits import FEW, LEAST_RATIO, LEAST_UNITS, LEVEL, LITTLE, MOST
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.target_load import targets_of
+from ensembles.diagnosis.storage_load import targets_of
+from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import number_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_NAMED, Check, Finding, NotApplicable, matters
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
 from ensembles.diagnosis.limits import (
+    COPIED_BYTES,
     DENSE,
     FEW,
     LARGE_BYTES,
@@ -29,17 +28,20 @@ from ensembles.diagnosis.limits import (
     MARGIN,
     MOST,
     NEARLY_ALL,
+    SHARED_MEMORY_BYTES_PER_NS,
     SMALL_CLASS,
+    fixed_costs_ns,
 )
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5 import FILTER_NS_PER_BYTE, refill
-from ensembles.diagnosis.target_load import (
+from ensembles.diagnosis.storage_load import (
     TARGET_BYTES_PER_NS,
     usual_where_shared_ns,
     with_shared_processors,
     within_targets,
 )
+from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.units import bytes_text, count_text, seconds_text
