@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.summaries.bins import BIN_COUNT, RELATIVE_WIDTH, bin_edges_s, bin_index, bin_low_ns
+from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, RELATIVE_WIDTH, bin_edges_s, bin_index, bin_low_ns
 
 LEAST_SHARE = 0.02
 """Least share of the calls that a mode has."""
@@ -26,7 +26,7 @@ LEAST_Z = 4.0
 """Least depth of this minimum in standard errors."""
 
 _LEAST_BANDWIDTH = 0.05  # octaves: 3.5 %, about a bin
-_GRID = 64  # points an octave
+_STEPS = 1 << BIN_BITS  # an octave: about a bin
 _MOST_MODES = 8
 
 
@@ -87,7 +87,7 @@ def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -
         return everything
     place, share = bin_octaves()[used], weight[used] / weight[used].sum()
     width = _kernel_widths(place, share, resolution_s)
-    grid = np.arange(place[0] - 0.5, place[-1] + 0.5, 1 / _GRID)
+    grid = np.arange(place[0] - 0.5, place[-1] + 0.5, 0.5 / _STEPS)
     kernel = np.exp(-0.5 * ((grid[:, None] - place) / width) ** 2) / (width * np.sqrt(2 * np.pi))
     density = kernel @ share
     error = np.sqrt(kernel**2 @ share / calls)
@@ -135,9 +135,7 @@ def _cuts(density: np.ndarray, error: np.ndarray, below: np.ndarray) -> list[int
     return saddles
 
 
-_STEPS = 32  # an octave, about a bin
 _WIDTH = 3.0  # of the smoothing, in steps
-_MARGIN = 64  # steps: the smoothing of the first bin does not reach the last
 _ROUNDS = 3
 _NEARLY = 0.98
 """Of factors that fit nearly as well as the best, the one next to 1 is taken."""
@@ -164,7 +162,8 @@ def find_shifts(counts: np.ndarray) -> np.ndarray:
     counts = counts[:, used]
     step = np.rint(bin_octaves()[used] * _STEPS).astype(np.int64)
     step -= step.min()
-    size = int(2 ** np.ceil(np.log2(2 * (step.max() + 1) + _MARGIN)))
+    # Two octaves: the smoothing of the first bin does not reach the last.
+    size = int(2 ** np.ceil(np.log2(2 * (step.max() + 1 + _STEPS))))
     density = np.zeros((len(counts), size))
     for row, mine in zip(density, counts, strict=True):
         row += np.bincount(step, mine / max(mine.sum(), 1e-300), minlength=size)

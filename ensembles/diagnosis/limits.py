@@ -108,3 +108,11 @@ def fixed_costs_ns(mean_bytes: np.ndarray, floors_ns: Sequence[np.ndarray]) -> l
         for small, large in zip(COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS, strict=True)
     )
     return [np.maximum(floor - mean_bytes / rate, 0) for floor, rate in zip(floors_ns, rates, strict=True)]
+
+
+def share_joined(calls: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Compute which share of calls goes in pieces of `LARGE_BYTES`; 0: they are fewer than `LEAST_CALLS`."""
+    left = np.ones(calls.shape)
+    np.divide(np.ceil(moved / LARGE_BYTES), calls, out=left, where=calls >= LEAST_CALLS)
+    share: np.ndarray = 1 - np.minimum(left, 1.0)
+    return share

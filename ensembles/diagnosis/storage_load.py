@@ -23,7 +23,6 @@ from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.case import Case
     from ensembles.diagnosis.file_uses import FileUses
     from ensembles.summaries.keyed_sums import KeyedSums
 

@@ -10,7 +10,7 @@ from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.rules import disk_waits, imbalance, slow_target, small_requests
+from ensembles.diagnosis.rules import disk_waits, imbalance, slow_resources, small_requests
 
 TARGETS = 6
 STEP = [Made("MPI_Barrier", 1, file=0)]
@@ -39,13 +39,13 @@ def test_a_slow_target_shows_in_syncs_of_its_files(tmp_path: Path) -> None:
     """Files on target 3 take 1 + 100 ms in each of 5 steps, others 1 + 20 ms: 80 ms of each step are lost."""
     noisy = [20_000 + 400 * ((7 * rank) % 5) for rank in range(24)]
     slow = [synced(rank, 100_000 if rank % TARGETS == 3 else noisy[rank]) for rank in range(24)]
-    (found,) = diagnose(own_files(tmp_path / "slow", slow), [slow_target.rule]).findings
+    (found,) = diagnose(own_files(tmp_path / "slow", slow), [slow_resources.slow_target]).findings
     assert found.evidence["target"] == 3
     assert found.evidence["slowdown"] == pytest.approx(101 / 21.8, rel=0.05)
     assert found.where.ranks == ((3, 3), (9, 9), (15, 15), (21, 21))
     assert found.gain_s[0] < 5 * 0.08 < found.gain_s[1]
     healthy = [synced(rank, noisy[rank]) for rank in range(24)]
-    assert not diagnose(own_files(tmp_path / "healthy", healthy), [slow_target.rule]).findings
+    assert not diagnose(own_files(tmp_path / "healthy", healthy), [slow_resources.slow_target]).findings
 
 
 LAYERS = [
