@@ -270,12 +270,10 @@ def make_differences(
     names: Sequence[str],
     level: float,
     margin: float = MARGIN,
-    keys: Sequence[Key] | None = None,
 ) -> list[Difference]:
     """Subtract the accounts of the runs of the first group from those of each other group."""
-    if keys is None:
-        of_runs = (key for group in groups for run in group for key in run.calls.time_s)
-        keys = [key for key in dict.fromkeys(of_runs) if key not in WAITS_FOR_TASKS]
+    of_runs = (key for group in groups for run in group for key in run.calls.time_s)
+    keys = [key for key in dict.fromkeys(of_runs) if key not in WAITS_FOR_TASKS]
     of_kinds = times_of_kinds([[run.calls for run in group] for group in groups], keys, names)
     of_runs_s = times_of_runs(groups, names)
     accounts = [_mean([account_of(run, keys) for run in group]) for group in groups]

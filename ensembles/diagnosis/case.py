@@ -20,6 +20,7 @@ from ensembles.diagnosis.limits import (
     LEAST_CALLS,
     LEAST_PHASES,
     LEAST_TARGET_BYTES_PER_NS,
+    LEAST_UNITS,
     MOST_RATIO,
     OUTLIER,
     SMALL_CLASS,
@@ -326,7 +327,7 @@ class Case:
         kept: np.ndarray = saved_ns * np.maximum(1 - flush / np.maximum(saved, 1), 0)[self.task]
         return kept
 
-    def residuals(self, chosen: np.ndarray, least_tasks: int = 4, by_time: bool = False) -> np.ndarray:
+    def residuals(self, chosen: np.ndarray, by_time: bool = False) -> np.ndarray:
         """Compute by how much the rows of each task are slower than those of others, as logarithms.
 
         A row is compared with the median over the tasks of the same phase, function and size class; what
@@ -338,11 +339,9 @@ class Case:
             rows["log_ns"] = rows["n"] * np.log(np.maximum(rows["time_ns"], 1) / rows["n"])
         keys = [rows[name] for name in ("phase", "call", "size", "depth")]
         at = (self._window[chosen], self.task[chosen])
-        return _residuals(rows, keys, at, self.present.shape, least_tasks, self._heavier[at])[0]
+        return _residuals(rows, keys, at, self.present.shape, self._heavier[at])[0]
 
-    def residuals_of_quarters(
-        self, chosen: np.ndarray, least_tasks: int = 4
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def residuals_of_quarters(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute the residuals of the quarters of phases, and the time of the calls that are compared.
 
         Both have the shape (quarters of phases, tasks). A run with few long phases shows with its quarters
@@ -360,7 +359,7 @@ class Case:
         shape = (int(window.max(initial=-1)) + 1, len(self.ranks))
         waits = len(self.windows) > 1 or bool(self.windows.any())
         of_phase = np.searchsorted(self.windows, rows["phase"] * waits)
-        return _residuals(rows, keys, (window, task), shape, least_tasks, self._heavier[of_phase, task])
+        return _residuals(rows, keys, (window, task), shape, self._heavier[of_phase, task])
 
     @cached_property
     def _heavier(self) -> np.ndarray:
@@ -401,7 +400,6 @@ def _residuals(
     keys: Sequence[np.ndarray],
     at: tuple[np.ndarray, np.ndarray],
     shape: tuple[int, int],
-    least_tasks: int,
     heavier: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute how much slower rows are than others of equal keys; means by place, and the time in them."""
@@ -415,7 +413,7 @@ def _residuals(
     larger = np.maximum(sizes - group_medians(sizes, group), 0)
     values = values - larger
     values = values - np.minimum(heavier, np.maximum(values, 0))
-    values = np.where(np.bincount(group)[group] >= least_tasks, values, 0.0)
+    values = np.where(np.bincount(group)[group] >= LEAST_UNITS, values, 0.0)
     np.add.at(total, at, values * rows["time_ns"])
     np.add.at(weight, at, rows["time_ns"])
     return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight

@@ -1,4 +1,4 @@
-"""The evidence of a run that keeps sums or counters in place of calls.
+"""The evidence of a run that keeps sums, or the counters of a log, in place of calls.
 
 Sums are by task, function and size class, without phases and files. The recorder keeps them in every mode:
 sums by function and size class, and sums by task and function. Both are divided alike. Nothing shows when a

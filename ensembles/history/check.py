@@ -388,7 +388,7 @@ def _listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + more
 
 
-def control_false_alarms(found: Sequence[Check], share: float = COMPARED_LEVEL) -> list[Check]:
+def control_false_alarms(found: Sequence[Check]) -> list[Check]:
     """Keep the changes whose experiments stand out among all that were checked.
 
     References
@@ -398,7 +398,7 @@ def control_false_alarms(found: Sequence[Check], share: float = COMPARED_LEVEL) 
     """
     least = [min((one.p for one in each.changes), default=1.0) for each in found]
     order = np.argsort(least)
-    allowed = share * np.arange(1, len(found) + 1) / max(len(found), 1)
+    allowed = COMPARED_LEVEL * np.arange(1, len(found) + 1) / max(len(found), 1)
     passed = np.flatnonzero(np.array(least)[order] <= allowed)
     kept = set(order[: passed[-1] + 1].tolist()) if len(passed) else set()
     return [

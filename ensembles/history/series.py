@@ -101,11 +101,11 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
 
 
 def kinds_of_other_sizes(
-    records: Sequence[RunRecord], baseline: Sequence[int], margin: float = MARGIN
+    records: Sequence[RunRecord], baseline: Sequence[int]
 ) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the kinds of calls with another mean size in the latest run: before and after, in bytes.
 
-    `margin`: largest change that does not count. Durations of other sizes are not compared.
+    Durations of other sizes are not compared.
     """
     found = {}
     for layer, op in kinds_of(records):
@@ -117,7 +117,7 @@ def kinds_of_other_sizes(
         moved = [sum(kind.bytes for kind in kinds) for kinds in (old, new)]
         if all(calls) and all(moved):
             before, after = moved[0] / calls[0], moved[1] / calls[1]
-            if not is_alike(after / before, margin):
+            if not is_alike(after / before, MARGIN):
                 found[layer, op] = (before, after)
     return found
 

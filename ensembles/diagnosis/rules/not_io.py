@@ -82,7 +82,8 @@ class NotIo(EvidenceRule):
                 f"I/O takes from {seconds_text(least_s)} to {seconds_text(io_s)} of {seconds_text(lasts_s)}: "
                 "nothing recorded shows which tasks wait for which"
             )
-        _refuse_unseen(case.run)
+        if lacks := case.run.reading.lacking():  # the time of I/O that is not recorded or is lost is unknown
+            raise NotApplicable(lacks)
         # DXT traces reads and writes only; the counters hold all calls.
         counted_s = counted_bound_s(case.run)
         if counted_s >= LITTLE * lasts_s:
@@ -111,12 +112,6 @@ def beside_others(findings: Sequence[Finding], run_s: float | None) -> list[Find
     if run_s is not None and most_s >= FROM_SHARE["critical"] * run_s:
         return [each for each in findings if each.id != "not-io"]
     return list(findings)
-
-
-def _refuse_unseen(run: Run) -> None:
-    """Refuse a run with I/O that was not recorded or is lost, whose time is unknown."""
-    if lacks := run.reading.lacking():
-        raise NotApplicable(lacks)
 
 
 rule = NotIo(
