@@ -111,15 +111,6 @@ def read_window(
 ) -> tuple[int, int, int, int, int, int, int]: ...
 
 # ensembles.readers.tracefile.index
-def is_sorted(
-    rank: np.ndarray | None,
-    start: np.ndarray | None,
-    duration: np.ndarray | None,
-    begins: np.ndarray,
-    ranks: np.ndarray,
-    max_end: int,
-    /,
-) -> bool: ...
 def are_chunks_sorted(
     rank: np.ndarray | None,
     start: np.ndarray | None,
