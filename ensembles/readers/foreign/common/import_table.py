@@ -89,6 +89,8 @@ class ImportedSource:
             in_memory = min(in_memory, max(budget.held_events, _LEAST_IN_MEMORY_EVENTS))
         try:
             self._table = sorted_table(self._blocks(), path, in_memory)
+            if trace.summary() is not None:  # sums stand for all calls
+                self._table = sorted_table((), path)
         except MemoryError as error:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata

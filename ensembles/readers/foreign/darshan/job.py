@@ -76,6 +76,11 @@ class JobState:
         for of_rank, number in zip(rank.tolist(), host.tolist(), strict=True):
             self.hosts.setdefault(of_rank, str(names[number]))
 
+    def leave_calls_out(self) -> None:
+        """Forget the segments: the counters alone are shown."""
+        self.has_segments = False
+        self.hosts.clear()
+
     def count(self, parts: SegmentBlocks) -> None:
         """Count segments by kind of call."""
         self.has_segments = True
