@@ -489,7 +489,6 @@ def cell(value: Any, unit: str) -> str:
 
     Examples
     --------
-    >>> from ensembles.faces.words import cell
     >>> cell(0.25, "s"), cell(2, "n task"), cell(None, "s"), cell("none", "s")
     ('250 ms', '2 tasks', '', 'none')
     """
@@ -515,7 +514,6 @@ def sentence(said: Statement) -> str:
 
     Examples
     --------
-    >>> from ensembles.faces.words import sentence
     >>> from ensembles.model.statement import Statement
     >>> sentence(Statement("phases.outside", {"calls": 1}))
     'Outside all phases: 1 call.'

@@ -131,11 +131,11 @@ class KernelBytes:
     """What the kernel counted in the processes of a run, to compare with what was recorded."""
 
     # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets.
-    read: int
-    written: int
+    read: int = 0
+    written: int = 0
     # fetched, dirtied: Bytes that were fetched from storage, and that are to be sent there.
-    fetched: int
-    dirtied: int
+    fetched: int = 0
+    dirtied: int = 0
     # excluded_read, excluded_written: Bytes of calls that are not recorded because of their file, pipes and
     # sockets included.
     excluded_read: int = 0

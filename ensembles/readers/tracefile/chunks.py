@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMNS
+from ensembles.readers.common.columns import ROWS_AT_ONCE
 from ensembles.readers.native.job_file_codec import unshuffle
 from ensembles.readers.tracefile.checked_parts import open_column, open_descriptor
 from ensembles.readers.tracefile.index import TraceIndex
@@ -181,7 +182,7 @@ class TraceColumns:
                 self._places[name] = known_places(self._datasets[name], self._told_places.get(name))
         # Many chunks are checked as they are read, in the cache; the threads share few by columns.
         at_once = [self._plain] if len(chunks) >= THREADS else [[name] for name in self._plain]
-        some = max(_ROWS_OF_JOB // index.rows, 1)
+        some = max(ROWS_AT_ONCE // THREADS // index.rows, 1)
         jobs = [
             pool.submit(self._read_some, chunks[at : at + some], at * index.rows, names, out, zeroed)
             for at in range(0, len(chunks), some)
@@ -213,10 +214,6 @@ class TraceColumns:
 
     def _shows_order(self, names: Sequence[str]) -> bool:
         return set(self._ordering) <= set(names)
-
-
-_ROWS_OF_JOB = 1 << 16
-"""Rows that a thread reads at a time."""
 
 
 def _is_plain_gzip(dataset: h5py.Dataset) -> bool:

@@ -328,8 +328,7 @@ class TraceFileSource:
         missing = COLUMNS.keys() - set(self._stored)
         length = len(next(iter(columns.values())))
         columns = {**columns, **{name: np.full(length, MISSING[name], COLUMNS[name]) for name in missing}}
-        make = Events if len(columns) == len(COLUMNS) else Events.partly
-        return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
+        return Events.partly(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
 
 
 def _unknown_parts(group: h5py.Group, known: Iterable[str]) -> int:

@@ -72,7 +72,6 @@ def log_version(beginning: bytes) -> str | None:
     Examples
     --------
     >>> import struct
-    >>> from ensembles.readers.foreign.darshan.header import MAGIC, log_version
     >>> log_version(b"3.41".ljust(8, bytes(1)) + struct.pack("<q", MAGIC))
     '3.41'
     """
@@ -115,7 +114,8 @@ def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
 def open_header(path: str) -> Header:
     """Read and check the header of a log, and the job's description, of which the library checks little."""
     with Reading(path), open_regular(path) as file:
-        header = _read_header(path, file.read(16 + _shape(is_old=False)[1].size), os.fstat(file.fileno()).st_size)
+        longest = 16 + _shape(is_old=False)[1].size
+        header = _read_header(path, file.read(longest), os.fstat(file.fileno()).st_size)
         file.seek(header.job[0])
         packed = file.read(min(header.job[1], MOST_JOB_BYTES))
     unpacking = zlib.decompressobj() if header.is_zlib else bz2.BZ2Decompressor()

@@ -210,7 +210,7 @@ class DarshanImport(ForeignTrace):
         stamps = np.array([name.endswith("_TIMESTAMP") for name in names[1]])
         self.state.see_end(float(real[:, stamps].max(initial=0.0)))
         real = np.where(stamps & (real > 0), real + self.state.after_s, real)
-        file = self.state.see(self.metadata, identity)
+        file = self.state.see(identity)
         if module not in self._sums:
             known = self.state.modules[module]
             self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
@@ -235,7 +235,7 @@ class DarshanImport(ForeignTrace):
             rank,
             count,
             is_write,
-            self.state.see(self.metadata, identity),
+            self.state.see(identity),
             bool(head["has_threads"]),
             bool(head["has_offsets"]),
             bool(head["swapped"]),
@@ -338,8 +338,8 @@ def _counted(child: subprocess.Popen[bytes], *paths: str) -> CountedLog:
         tasks=metadata.tasks,
         start_ns=state.start_ns,
         end_ns=state.end_ns,
-        files=len(metadata.files) - 1,
-        summary=log.counters.summary(metadata.files),
+        files=len(state.files.paths) - 1,
+        summary=log.counters.summary(state.files.paths),
         has_segments=any(module.startswith("DXT_") for module in state.modules),
         is_partial=any(bool(known["partial"]) for known in state.modules.values()),
     )
@@ -400,12 +400,14 @@ class HeatMapSums:
         found = {}
         for module, (read, written) in self._grids.items():
             ranks = sorted(self._ranks[module].items())
-            by_rank = np.array([moved for _, moved in ranks], np.int64).T
+            read_by_rank, written_by_rank = np.array([moved for _, moved in ranks], np.int64).T
             found[module] = HeatMap(
                 self._width_s[module],
-                *(grid.rows.sum(axis=0) for grid in (read, written)),
+                read.rows.sum(axis=0),
+                written.rows.sum(axis=0),
                 np.array([rank for rank, _ in ranks], np.int64),
-                *by_rank,
+                read_by_rank,
+                written_by_rank,
                 read.per_row,
                 read.rows,
                 written.rows,

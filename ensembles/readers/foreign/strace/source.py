@@ -339,7 +339,7 @@ class StraceImport(ForeignTrace):
         left_out = sum(self._counts[what] for what in ("lines", "resumed", "endings"))
         metadata.left_out = -1 if self._counts["endless"] or self._counts["zeros"] else left_out
         if sum(self._maps.values()) >= LEAST_BYTES:
-            metadata.kernel_bytes = KernelBytes(0, 0, 0, 0, facts=("mapped",))
+            metadata.kernel_bytes = KernelBytes(facts=("mapped",))
         metadata.clock_error_s = 0.0
         metadata.clock_step_s = 1e-6
         self._tell()
