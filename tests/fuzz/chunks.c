@@ -112,10 +112,10 @@ static void see_order(struct input *input)
     if (count)
         ends[0] = start[0], ends[1] = start[count - 1];
     struct fuzz_buffer arrays[ARRAYS] = {
-        fuzz_buffer_of(rank, 4 * count, "I"),   fuzz_buffer_of(start, 8 * count, "q"),
+        fuzz_buffer_of(rank, 4 * count, "I"),     fuzz_buffer_of(start, 8 * count, "q"),
         fuzz_buffer_of(duration, 8 * count, "q"), fuzz_buffer_of(&chunk, 8, "q"),
-        fuzz_buffer_of(begin, 8 * groups, "q"), fuzz_buffer_of(ranks, 8 * groups, "q"),
-        fuzz_buffer_of(&ends[0], 8, "q"),       fuzz_buffer_of(&ends[1], 8, "q"),
+        fuzz_buffer_of(begin, 8 * groups, "q"),   fuzz_buffer_of(ranks, 8 * groups, "q"),
+        fuzz_buffer_of(&ends[0], 8, "q"),         fuzz_buffer_of(&ends[1], 8, "q"),
         fuzz_buffer_of(&max_end, 8, "q")};
     PyObject *const arguments = PyTuple_New(ARRAYS + 1);
     for (int i = 0; i < ARRAYS; i++)
