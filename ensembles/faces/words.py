@@ -62,6 +62,7 @@ WORDS = {
         "Share: of the time in I/O calls."
     ),
     "sites.hint": "{hint:clause}.",
+    "report.note": "{note}",
     "sites.frames": "{frames}",
     "sites.only_wait": "Share: of the time in I/O calls; sites without it only wait for other tasks.",
     "scaling.what": "Rates of bytes {direction}, while files were open",

@@ -15,6 +15,7 @@ from ensembles import open as open_run
 from ensembles import viz
 from ensembles.model.c_layout import EVENT
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.statement import Table
 from ensembles.model.units import share_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
@@ -161,14 +162,16 @@ def test_picture_shares_the_time_axis_that_it_is_given(run) -> None:
 
 
 def test_moments_are_of_each_function(run) -> None:
-    table = moments(run)
-    assert table.headers[:4] == ("call", "n", "mean", "std")
-    assert {row[0]: row[1] for row in table.rows} == {"pwrite": "1", "pread": "1", "open": "2"}
-    open_row = next(row for row in table.rows if row[0] == "open")
-    assert open_row[2] == open_row[7] == "15.0 ms"  # of two calls, the median is between them
-    assert open_row[4:6] == ["–", "–"]
-    assert open_row[6] == "10.0 ms"
-    assert open_row[-1] == "20.0 ms"
+    table, _ = moments(run)
+    assert isinstance(table, Table)
+    assert [column.header for column in table.columns[:4]] == ["call", "n", "mean", "std"]
+    rows = {row[0]: row for row in zip(*(column.values for column in table.columns), strict=True)}
+    assert {name: row[1] for name, row in rows.items()} == {"pwrite": 1, "pread": 1, "open": 2}
+    open_row = rows["open"]
+    assert open_row[2] == open_row[7] == pytest.approx(0.015)  # of two calls, the median is between them
+    assert open_row[4:6] == ("–", "–")
+    assert open_row[6] == pytest.approx(0.01)
+    assert open_row[-1] == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(
