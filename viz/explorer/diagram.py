@@ -7,11 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 from bokeh.models import (
-    BasicTicker,
     BoxSelectTool,
     ColumnDataSource,
     CustomJS,
-    NumeralTickFormatter,
     Range1d,
     WeightedStackColorMapper,
 )
@@ -23,6 +21,7 @@ from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster, share_image
 from ensembles.viz.common.figures import (
+    count_along,
     ends,
     horizontal_legend,
     label_time_axis,
@@ -83,9 +82,7 @@ class TraceDiagram:
             name=name,
         )
         self._rows = rows
-        self.figure.yaxis.axis_label = "rank"
-        self.figure.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-        self.figure.yaxis.formatter = NumeralTickFormatter(format="0")
+        count_along(self.figure.yaxis)
         self.figure.grid.visible = False
         label_time_axis(self.figure)
         self._of = self._what = ""

@@ -10,11 +10,9 @@ import numpy as np
 from bokeh.layouts import column
 from bokeh.models import (
     AdaptiveTicker,
-    BasicTicker,
     Column,
     CustomJSHover,
     CustomJSTickFormatter,
-    NumeralTickFormatter,
     Range1d,
 )
 from bokeh.plotting import figure
@@ -32,6 +30,7 @@ from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.figures import (
     add_hover,
+    count_along,
     empty_picture,
     horizontal_legend,
     label_time_axis,
@@ -51,7 +50,6 @@ _BYTES_JS = """
         return Number((n / 1024 ** power).toPrecision(5)).toLocaleString('en-US') + ' ' + names[power];
     }
 """
-_MOST_PATH = 60
 _BOTH = "#7a4f6e"
 """What the mapper mixes of as many bytes written as read: the mean of both colours."""
 
@@ -103,11 +101,7 @@ def access_map(
     """
     found, path = _found(data, file, layer)
     # The end of a path distinguishes files; its beginning may be as long as a title.
-    name = (
-        plain_path(path if len(path) <= _MOST_PATH else f"...{path[3 - _MOST_PATH :]}")
-        if path
-        else "the file"
-    )
+    name = plain_path(path if len(path) <= 60 else f"...{path[-57:]}") if path else "the file"
     head = title or f"Accesses of {name}: bytes by offset and time"
     shown = [op for op in reversed(DIRECTIONS) if found is not None and found.by_rank(op).any()]
     if found is None or not shown:
@@ -232,9 +226,7 @@ def _figure(
         """,
     )
     if kind == "rank":
-        fig.xaxis.axis_label = "rank"
-        fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-        fig.xaxis.formatter = NumeralTickFormatter(format="0")
+        count_along(fig.xaxis)
         where = ("rank", "$x{0}")
     else:
         where = ("time", "$x{0,0.000} s")

@@ -10,15 +10,13 @@ from bokeh.layouts import column
 from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
-from ensembles.model.events import Events
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text
 from ensembles.run.filter_arguments import with_filters
-from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import FileTotals, totals_by_file
 from ensembles.summaries.runtotals import RunTotals
-from ensembles.viz.common.data_for import data_for, of_several
+from ensembles.viz.common.data_for import data_for, of_several, rows_from
 from ensembles.viz.common.figures import (
     add_hover,
     annotate_empty,
@@ -31,7 +29,6 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit
 
-_MOST_PATH = 56
 _NO_FILE = "(no file)"
 _WAITING = {"mpisync": " (waiting in MPI)"}
 """What layers without I/O are, of whose names readers may not know that."""
@@ -122,7 +119,7 @@ def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpa
     >>> layout.select_one({"name": "file_time"}).title.text
     'Time in I/O: 1 file'
     """
-    totals = _totals(data, filters)
+    totals = rows_from(data, FileTotals, totals_by_file, filters)
     if not totals:
         return empty_picture(title or "Time in I/O by file", "no file was used", "files", "file_time")
     parts = [
@@ -131,14 +128,6 @@ def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpa
         _figure("Longest call", None, "file_longest", _longest_rows(totals), most),
     ]
     return column([part for part in parts if part], sizing_mode="stretch_width", name="files")
-
-
-def _totals(data: Any, filters: Filters) -> list[FileTotals]:
-    if isinstance(data, Run | Events):
-        return totals_by_file(data, **filters)
-    if isinstance(data, list) and all(isinstance(row, FileTotals) for row in data):
-        return data
-    raise TypeError(f"a run, events or a list of FileTotals is needed, not {type(data).__name__}")
 
 
 _Row = tuple[FileTotals, dict[str, float], str]
@@ -194,7 +183,7 @@ def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int
     fig = _labelled_bars(
         title or f"{what}: {shown}",
         name,
-        [f"{_short(path)}: {text}" for path, (_, _, text) in zip(paths, rows, strict=True)],
+        [f"{shortened(path)}: {text}" for path, (_, _, text) in zip(paths, rows, strict=True)],
         {
             part: ([lengths[part] / scale for _, lengths, _ in rows], _COLOUR_OF.get(part, SERIES[1]))
             for part in rows[0][1]
@@ -220,8 +209,9 @@ def plain_path(path: str) -> str:
     return plain(sanitize_text(path)) or _NO_FILE
 
 
-def _short(path: str) -> str:
-    return path if len(path) <= _MOST_PATH else f"…{path[1 - _MOST_PATH :]}"
+def shortened(path: str, most: int = 56) -> str:
+    """Return a path that fits into a line, or its end."""
+    return path if len(path) <= most else f"…{path[1 - most :]}"
 
 
 @of_several

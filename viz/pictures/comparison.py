@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, FixedTicker, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, FixedTicker, Range1d
 from bokeh.plotting import figure
 
 from ensembles.comparison.compare import compare
@@ -22,11 +22,13 @@ from ensembles.run.selection import Filters, Selection
 from ensembles.viz.common.figures import (
     add_hover,
     add_legend_buttons,
+    add_steps,
     empty_picture,
     ensemble_from,
     horizontal_legend,
     label_log_durations,
     legend_item,
+    name_axis,
     new_figure,
     plain,
     subtitle,
@@ -38,9 +40,6 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 """Probabilities of the quantiles whose ratios are drawn."""
 
 _COLOURS = OVERLAID[:2]
-_LEAST_TICKS = 4
-_BEYOND = 3.0
-"""Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""
 
 
 @with_filters
@@ -170,8 +169,7 @@ def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str
     if below := below_clock(counted, shown):
         subtitle(fig, f"{below}.")
     label_log_durations(fig, mine[0])
-    fig.yaxis.axis_label = "share of the calls"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
+    name_axis(fig.yaxis, "share of the calls", "0.[0] %")
     items, top = [], 0.0
     for at, (ensemble, name, colour) in enumerate(zip(mine, names, _COLOURS, strict=True)):
         if at not in shown:  # all its calls took 0 ns
@@ -184,10 +182,7 @@ def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str
                 "share": np.concatenate([[0.0], share, [0.0]]),
             }
         )
-        area = fig.varea_step(
-            x="t", y1=0, y2="share", step_mode="after", source=source, fill_color=colour, fill_alpha=0.3
-        )
-        line = fig.step(x="t", y="share", mode="after", source=source, line_color=colour, line_width=2)
+        area, line = add_steps(fig, source, colour, "share")
         median_s = ensemble.quantiles([0.5])[0.5].value
         items.append(
             legend_item(f"{plain(name)} ({ensemble.n:,}), median {seconds_text(median_s)}", area, line)
@@ -207,10 +202,8 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
         y_axis_type="log",
         name="comparison_ratio",
     )
-    fig.xaxis.axis_label = "share of the calls that are shorter"
-    fig.xaxis.formatter = NumeralTickFormatter(format="0 %")
-    fig.yaxis.axis_label = "ratio of durations"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    name_axis(fig.xaxis, "share of the calls that are shorter", "0 %")
+    name_axis(fig.yaxis, "ratio of durations", "0,0.[000]")
     before, after = (ensemble.quantiles(QUANTILES, level**0.5) for ensemble in mine)
     rows = [
         (quantile, one, other)
@@ -222,7 +215,7 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
     low = np.array([_divided(other.low, one.high) for _, one, other in rows])
     high = np.array([_divided(other.high, one.low) for _, one, other in rows])
     ends = [each for each in (*ratio, *low, *high) if 0 < each < np.inf]
-    near = [each for each in ends if min(ratio) / _BEYOND <= each <= max(ratio) * _BEYOND]
+    near = [each for each in ends if min(ratio) / 3 <= each <= max(ratio) * 3]  # others end beyond the frame
     bottom, top = min([0.8, *(each / 1.2 for each in near)]), max([1.25, *(1.2 * each for each in near)])
     fig.y_range = Range1d(start=bottom, end=top)
     fig.yaxis.ticker = FixedTicker(ticks=_ratio_ticks(bottom, top))
@@ -274,11 +267,11 @@ def _ratio_ticks(bottom: float, top: float) -> list[float]:
     for factors in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         ticks = np.outer(powers, factors).ravel()
         ticks = ticks[(ticks >= bottom) & (ticks <= top)]
-        if len(ticks) >= _LEAST_TICKS:
+        if len(ticks) >= 4:
             break
     if top < 4 * bottom:
         steps = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
-        step = next(step for step in steps if (top - bottom) / step >= _LEAST_TICKS)
+        step = next(step for step in steps if (top - bottom) / step >= 4)
         ticks = step * np.arange(np.ceil(bottom / step), np.floor(top / step) + 1)
     return [float(f"{number_text(tick)}") for tick in ticks]
 

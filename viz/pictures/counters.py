@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from bokeh.layouts import column
 from bokeh.models import (
-    BasicTicker,
     Column,
     ColumnDataSource,
     CustomJSHover,
     DataRange1d,
-    NumeralTickFormatter,
     Range1d,
 )
 from bokeh.models.renderers import GlyphRenderer
@@ -31,9 +29,11 @@ from ensembles.viz.common.figures import (
     add_hover,
     add_legend_buttons,
     annotate_empty,
+    count_along,
     horizontal_legend,
     label_time_axis,
     legend_item,
+    name_axis,
     new_figure,
     stack,
     subtitle,
@@ -135,8 +135,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
         bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op])
         items.append(legend_item(op, bars))
         add_hover(fig, bars, [(op, "@text calls")])
-    fig.yaxis.axis_label = "calls"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    name_axis(fig.yaxis, "calls", "0,0")
     fig.y_range = DataRange1d(start=0)
     horizontal_legend(fig, items)
     return fig
@@ -168,8 +167,7 @@ def _time_by_rank(module: ModuleCounters) -> figure:
     for bar, (_, colour) in zip(bars, parts.values(), strict=True):
         if is_sparse:  # a rank among thousands is narrower than a pixel: its outline is not
             bar.glyph.update(line_color=colour, line_width=3)
-    fig.xaxis.axis_label = "rank"
-    fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+    count_along(fig.xaxis)
     unit_s, unit = time_unit(top)
     fig.yaxis.axis_label = f"time ({unit})"
     fig.yaxis.formatter = scaled_ticks(unit_s)
@@ -196,9 +194,7 @@ def _bytes_by_rank(name: str, found: HeatMap, shared: Range1d) -> figure:
         y_range=Range1d(start=rows * found.ranks_per_row - 0.5, end=-0.5),
         name="heat_map_ranks",
     )
-    fig.yaxis.axis_label = "rank"
-    fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    fig.yaxis.formatter = NumeralTickFormatter(format="0")
+    count_along(fig.yaxis)
     label_time_axis(fig)
     if not shown:
         annotate_empty(fig, "no bytes moved")
@@ -232,8 +228,7 @@ def _rate_over_time(name: str, found: HeatMap, shared: Range1d) -> figure:
         items.append(legend_item(label, line))
         add_hover(fig, line, [("time", "@x s"), (label, "@text")])
     label_time_axis(fig)
-    fig.yaxis.axis_label = f"data rate ({unit_name}/s)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    name_axis(fig.yaxis, f"data rate ({unit_name}/s)", "0,0.[00]")
     horizontal_legend(fig, items)
     return fig
 
@@ -337,8 +332,7 @@ def _pressure_figure(table: SurroundingsTable, x_range: Range1d) -> figure | Non
         return None
     title = "I/O pressure: share of the time in which tasks of any job on the node waited for I/O"
     fig = _figure(title, "io_pressure", lines, x_range, 1.0, "")
-    fig.yaxis.axis_label = "share of the time"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    name_axis(fig.yaxis, "share of the time", "0 %")
     fig.y_range = Range1d(start=0, end=1.08 * max(max(float(line.value.max()) for line in lines), 0.05))
     return fig
 
@@ -358,8 +352,7 @@ def _bytes_figure(title: str, name: str, lines: list[_Line], x_range: Range1d, p
     top = max(float(line.value.max()) for line in lines)
     size, unit = byte_unit(max(top, 1024.0))
     fig = _figure(title, name, lines, x_range, size, unit + per)
-    fig.yaxis.axis_label = unit + per
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    name_axis(fig.yaxis, unit + per, "0,0.[000]")
     fig.y_range = Range1d(start=0, end=1.08 * max(top / size, 1e-3))
     return fig
 

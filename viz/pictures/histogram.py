@@ -39,9 +39,11 @@ from ensembles.viz.common.data_for import data_for, labelled_ensembles
 from ensembles.viz.common.figures import (
     add_hover,
     add_legend_buttons,
+    add_steps,
     annotate_empty,
     horizontal_legend,
     label_duration_axis,
+    name_axis,
     new_figure,
     plain,
     retitle,
@@ -52,12 +54,8 @@ from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, SHORTEST_S, cl
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.progress import cdf
 
-_LEAST_LINEAR_BINS = 24
-
 _TITLE = "Durations of calls"
-_HEIGHT = 380
 _MOST_CALLS = 13
-_MOST_NAMED = 12
 _OTHERS, _OTHER_WAITS, _OF_OTHERS = " other functions", " other waits", SERIES[1]
 """Names of those that are taken together, and a colour that no class of operations has."""
 _FEW_CALLS = 6
@@ -147,7 +145,7 @@ def histogram(
     if scale is not None:
         return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
     figures = [linear(counts, title), _logarithmic(counts, title, look)]
-    highest = max(fig.height or _HEIGHT for fig in figures)  # the tabs are as high as the higher one
+    highest = max(fig.height or 0 for fig in figures)  # the tabs are as high as the higher one
     for fig in figures:
         fig.height = highest
     panels = [
@@ -239,7 +237,7 @@ def _linear(
     shown_counts = DataRange1d(start=0, only_visible=True, range_padding=0.08)
     fig = new_figure(
         title or _TITLE,
-        _HEIGHT,
+        380,
         x_range=Range1d(start=0, end=end_s),
         y_range=shown_counts if shown else Range1d(start=0, end=1),
         name="histogram_linear",
@@ -282,7 +280,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     top = max((int(counts.max()) for _, counts in coarse.values()), default=1)
     fig = new_figure(
         title or _TITLE,
-        _HEIGHT,
+        380,
         x_range=Range1d(start=low, end=high),
         y_range=Range1d(start=0.5, end=2.0 * max(top, 5)),
         x_axis_type="log",
@@ -293,8 +291,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.xaxis.formatter = time_ticks()
     if look.per_mib and coarse:
         add_rate_axis(fig, LogAxis())
-    fig.yaxis.axis_label = "calls per bin (9 % wide)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    name_axis(fig.yaxis, "calls per bin (9 % wide)", "0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
     items = []
     for call, colour in look.colours.items():
@@ -313,8 +310,8 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
 
 def _name_others(fig: figure, look: _Look) -> None:
     if look.others:
-        more = len(look.others) - _MOST_NAMED
-        listed = ", ".join(look.others[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        more = len(look.others) - 12
+        listed = ", ".join(look.others[:12]) + (f" and {more} more" if more > 0 else "")
         subtitle(fig, f"Taken together: {listed}.")
 
 
@@ -379,16 +376,7 @@ def _draw(
             "y": np.concatenate([[base], steps(heights), [base]]),
         }
     )
-    area = fig.varea_step(
-        x="x",
-        y1=base,
-        y2="y",
-        source=outline,
-        step_mode="after",
-        fill_color=colour,
-        fill_alpha=0.25,
-    )
-    line = fig.step(x="x", y="y", source=outline, mode="after", line_color=colour, line_width=1.6)
+    area, line = add_steps(fig, outline, colour, "y", x="x", base=base, alpha=0.25, width=1.6)
     columns = {"left": edges_s[:-1], "right": edges_s[1:], "top": heights, "n": counts.astype(np.float64)}
     columns = {name: values[counts > 0] for name, values in columns.items()}
     source = ColumnDataSource(columns)
@@ -475,7 +463,7 @@ def _spans_decades(histogram: LogHistogram, shown: Sequence[Call]) -> bool:
 
 def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:
     """Return the end of the linear axis: the longest call, unless a few are much longer than all others."""
-    ends = [_LEAST_LINEAR_BINS * 1e-9]
+    ends = [24e-9]  # as many bins, at least
     for call in shown:
         level, largest = histogram.quantile_s(call, [0.995, 1.0])
         ends.append(1.3 * level if largest > 2.5 * level else 1.08 * largest)
@@ -485,7 +473,7 @@ def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:
 def _linear_bins(histogram: LogHistogram, shown: Sequence[Call]) -> int:
     """Return the number of linear bins, which grows with the square root of the calls."""
     most = max((histogram.n(call) for call in shown), default=0)
-    return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, 120))
+    return int(np.clip(3 * most**0.5, 24, 120))
 
 
 def _unmarked(name: str) -> str:
@@ -493,14 +481,10 @@ def _unmarked(name: str) -> str:
     return re.sub(r"[^\w .,:+–-]", "?", name)
 
 
-MOST = 6
-"""Classes in a picture: as many as there are colours of a series."""
-
-
 def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[dict[str, Ensemble], int]:
     """Return an ensemble of the reads, and of the writes, of each size.
 
-    With more than `MOST` sizes, classes are octaves: from a power of two to less than the next one.
+    With more sizes than a series has colours, classes are octaves: from a power of two to less than the next.
     """
     if not isinstance(data, Run | Events):
         raise TypeError(f"sizes of calls need a run or events, not {type(data).__name__}")
@@ -511,7 +495,7 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
     op_of, size_of = ops[events.call], events.requested.astype(np.float64)
     octave_of = np.exp2(np.floor(np.log2(size_of))) if len(events) else size_of
     pairs = {(op, size) for op, size in zip(op_of.tolist(), size_of.tolist(), strict=True)}
-    is_octave = len(pairs) > MOST
+    is_octave = len(pairs) > len(SERIES)
     class_of = octave_of if is_octave else size_of
     found = []
     for op, size in sorted(set(zip(op_of.tolist(), class_of.tolist(), strict=True))):
@@ -519,7 +503,7 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
         text = bytes_text(int(size))
         label = f"{op} {text} – {bytes_text(int(2 * size))}" if is_octave else f"{op} {text}"
         found.append((label, op, part))
-    shown = sorted(found, key=lambda one: -int(one[2].duration.sum()))[:MOST]
+    shown = sorted(found, key=lambda one: -int(one[2].duration.sum()))[: len(SERIES)]
     ensembles = {}
     for label, op, part in found:
         if any(part is other for _, _, other in shown):

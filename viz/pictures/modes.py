@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from bokeh.models import AdaptiveTicker, ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import AdaptiveTicker, ColumnDataSource, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -34,6 +34,7 @@ from ensembles.viz.common.figures import (
     horizontal_legend,
     label_log_durations,
     legend_item,
+    name_axis,
     new_figure,
     plain,
     say_what_is_left_out,
@@ -41,9 +42,6 @@ from ensembles.viz.common.figures import (
     subtitle,
 )
 from ensembles.viz.common.style import NEUTRAL, SHORTEST_S, op_colour
-
-_MOST_NAMED = 3
-"""Of more calls outside of modes, the two largest are named above the figure."""
 
 
 class Rejected(NamedTuple):
@@ -94,9 +92,9 @@ def _reasons(rejected: list[Rejected]) -> str:
     if len(rejected) == 1:
         return f"Not a mode: {rejected[0].short}. Its box says more."
     said, others = list(rejected), []
-    if len(rejected) > _MOST_NAMED:
+    if len(rejected) > 3:
         largest = sorted(rejected, key=lambda each: -each.share)
-        said, others = largest[: _MOST_NAMED - 1], largest[_MOST_NAMED - 1 :]
+        said, others = largest[:2], largest[2:]
     share = share_text(sum(each.share for each in others), None)
     of_others = [f"{len(others)} others, {share} of the calls"] if others else []
     return f"Not modes: {'; '.join([*(each.short for each in said), *of_others])}. Their boxes say more."
@@ -176,12 +174,6 @@ def _draw_rejected(
 
 
 _LEAST_WIDTH = 0.01
-_ROOT_2 = math.sqrt(2)
-_NARROW = 520
-"""Width in pixels of the frame of a narrow figure."""
-_LABEL_ROW = 17
-"""Height in pixels of a row of labels."""
-_DASHES = [6, 4]
 
 
 @of_several
@@ -233,8 +225,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
         name="modes",
     )
     label_log_durations(fig, ensemble)
-    fig.yaxis.axis_label = "calls per bin (9 % wide)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    name_axis(fig.yaxis, "calls per bin (9 % wide)", "0,0")
     fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
     if empty:
         annotate_empty(fig, "no calls")
@@ -278,13 +269,15 @@ def _places_of_labels(
     low_s, high_s = ends(fig.x_range)
     times_s = [*(mode.t_s for mode in found.modes), *(each.t_s for each in rejected)]
     texts = [*map(_label, found.modes), *(each.label for each in rejected)]
-    marks = [_NARROW * math.log(max(t_s, low_s) / low_s) / math.log(high_s / low_s) for t_s in times_s]
-    places = label_places(marks, [label_width(text) for text in texts], _NARROW)
+    frame_px = 520  # of a narrow figure
+    marks = [frame_px * math.log(max(t_s, low_s) / low_s) / math.log(high_s / low_s) for t_s in times_s]
+    places = label_places(marks, [label_width(text) for text in texts], frame_px)
     rows = 1 + max(places.rows, default=-1)
-    row = top * _LABEL_ROW / 240
+    row_px = 17
+    row = top * row_px / 240
     fig.y_range = Range1d(start=0, end=top + row * rows)
     assert fig.height is not None
-    fig.height += _LABEL_ROW * rows
+    fig.height += row_px * rows
     return [top + row * (rows - 1 - each) for each in places.rows], places.align
 
 
@@ -297,7 +290,7 @@ def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, n
     width = max(mode.width, _LEAST_WIDTH)
     end = 4.0 * width + bin_width / 2
     beyond = np.linspace(-end, end, 121)
-    scale = width * _ROOT_2
+    scale = width * math.sqrt(2)
     above, below = (
         np.array([math.erf((at + half) / scale) for at in beyond.tolist()])
         for half in (bin_width / 2, -bin_width / 2)
@@ -354,7 +347,7 @@ def _draw_modes(
             {
                 "xs": [durations_s for durations_s, _ in curves],
                 "ys": [calls for _, calls in curves],
-                "dash": [_DASHES if misfit else [] for misfit in misfits],
+                "dash": [[6, 4] if misfit else [] for misfit in misfits],
             }
         ),
         line_color=colour,

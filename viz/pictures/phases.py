@@ -30,7 +30,6 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES
 
-_MOST_NAME = 20
 _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
@@ -132,8 +131,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
 
 def _name(row: PhaseTotals) -> str:
     name = plain(row.name or "")
-    if len(name) > _MOST_NAME:
-        name = name[: _MOST_NAME - 1] + "…"
+    name = name if len(name) <= 20 else name[:19] + "…"
     return f"{row.phase} {name}" if row.name else str(row.phase)
 
 

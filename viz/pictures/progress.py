@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
@@ -25,6 +25,7 @@ from ensembles.viz.common.figures import (
     horizontal_legend,
     label_log_durations,
     legend_item,
+    name_axis,
     new_figure,
     plain,
     sentence_of,
@@ -32,7 +33,6 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.style import OVERLAID, SHORTEST_S, op_colour, scaled_ticks, shade, time_unit
 
-_MOST_CURVES = 8
 _COLOURS = ("#3b52b8", "#56b4e9", "#009e73", "#9bb82c", "#e69f00", "#d55e00", "#cc79a7", "#7d4a9e")
 """In the order of the spectrum, as the call indices rise; neighbours are solid and dashed."""
 
@@ -89,11 +89,11 @@ def progress(
     group = _groups(calls)
     curves = _curves(calls, group)
     left_out = len(curves)
-    if ordinal is None and len(curves) > _MOST_CURVES:
+    if ordinal is None and len(curves) > len(_COLOURS):
         # The thousandth call of one task does not show how a thousand tasks go on.
         most = max(len(elapsed) for elapsed in curves.values())
         common = [index for index, elapsed in curves.items() if len(elapsed) >= 0.5 * most]
-        chosen = np.unique(np.linspace(0, len(common) - 1, _MOST_CURVES).astype(int)).tolist()
+        chosen = np.unique(np.linspace(0, len(common) - 1, len(_COLOURS)).astype(int)).tolist()
         curves = {index: curves[index] for index in (common[place] for place in chosen)}
     left_out -= len(curves)
     end_s = max((float(elapsed[-1]) for elapsed in curves.values()), default=1.0)
@@ -110,8 +110,7 @@ def progress(
     unit_s, unit = time_unit(end_s)
     fig.xaxis.axis_label = f"time since the first call of this index began ({unit})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
-    fig.yaxis.axis_label = "calls that have ended"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    name_axis(fig.yaxis, "calls that have ended", "0 %")
     if not curves:
         annotate_empty(fig, f"no {op} was selected")
         return fig
@@ -236,8 +235,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
         x_axis_type="log",
         name="cdf",
     )
-    fig.yaxis.axis_label = "share of calls"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    name_axis(fig.yaxis, "share of calls", "0 %")
     if not curves:
         annotate_empty(fig, "there are no calls")
         return fig

@@ -8,25 +8,23 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from bokeh.layouts import column
 from bokeh.models import (
-    BasicTicker,
     Column,
     ColumnDataSource,
-    NumeralTickFormatter,
     Quad,
     Range1d,
 )
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
-from ensembles.model.events import Events
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import RankTotals, totals_by_rank
-from ensembles.viz.common.data_for import of_several
+from ensembles.viz.common.data_for import of_several, rows_from
 from ensembles.viz.common.figures import (
     add_hover,
+    count_along,
     empty_picture,
     horizontal_legend,
     legend_item,
@@ -46,8 +44,6 @@ from ensembles.viz.common.style import (
 
 _SEPARATE = 64
 """Up to this number of ranks, there is a gap between bars."""
-_MARGIN = 0.012
-"""Part of the axis before the first and behind the last of many ranks."""
 _TITLE = "Time in I/O of each rank"
 
 
@@ -87,13 +83,13 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     >>> [figure.name for figure in layout.children]
     ['rank_time', 'rank_bytes', 'rank_longest']
     """
-    totals = _totals(data, filters)
+    totals = rows_from(data, RankTotals, totals_by_rank, filters)
     count = max([row.rank for row in totals], default=0) + 1
     if isinstance(data, Run):
         count = max(count, data.tasks)
     per_bar = -(-count // 512)
-    # Marks of the first and the last rank are not cut by the frame.
-    ends = (-max(0.5, _MARGIN * count), count - 1 + max(0.5, _MARGIN * count))
+    margin = max(0.5, 0.012 * count)  # marks of the first and the last rank are not cut by the frame
+    ends = (-margin, count - 1 + margin)
     shared = Range1d(start=ends[0], end=ends[1], bounds=ends)
     head = title or _TITLE + (f" (bars: mean of {per_bar} ranks, line: their largest)" if per_bar > 1 else "")
     if not totals:
@@ -107,18 +103,8 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
         for each in (each for part in drawn for each in part.renderers):
             if isinstance(each, GlyphRenderer) and isinstance(each.glyph, Quad):
                 each.glyph.line_color = each.glyph.fill_color  # else the page shines through between bars
-    drawn[-1].xaxis.axis_label = "rank"
-    drawn[-1].xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    drawn[-1].xaxis.formatter = NumeralTickFormatter(format="0")
+    count_along(drawn[-1].xaxis)
     return column(drawn, sizing_mode="stretch_width", name="ranks")
-
-
-def _totals(data: Any, filters: Filters) -> list[RankTotals]:
-    if isinstance(data, Run | Events):
-        return totals_by_rank(data, **filters)
-    if isinstance(data, list) and all(isinstance(row, RankTotals) for row in data):
-        return data
-    raise TypeError(f"a run, events or a list of RankTotals is needed, not {type(data).__name__}")
 
 
 class _Bars(NamedTuple):

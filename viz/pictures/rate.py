@@ -1,71 +1,148 @@
-"""Aggregate read and write rates over time.
+"""Aggregate read and write rates over time, of all calls and of each layer.
 
-Aggregate rates over time of each layer: what a program asked a library for, and what became of it.
-"""
+The curves of rates with their axis and hover box, of which the explorer draws its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, Range1d
+from bokeh.models import Column, ColumnDataSource, CustomJSHover, DataRange1d, NumeralTickFormatter, Range1d
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.enclosed import among_themselves
 from ensembles.model.events import COLUMNS, Events
-from ensembles.model.units import seconds_text
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.run import Run
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.data_for import below_each_other, data_for, named, partial_sentence
 from ensembles.viz.common.figures import (
+    add_hover,
     add_legend_buttons,
+    add_steps,
+    annotate_empty,
     cells_of_time,
     horizontal_legend,
+    label_time_axis,
     legend_item,
+    new_figure,
     steps,
     subtitle,
     time_range,
 )
-from ensembles.viz.common.rate_curves import (
-    LEAST_CELL_NS,
-    add_curve,
-    add_rate_hover,
-    directions_of,
-    label_rates,
-    legend_label,
-    rate_figure,
-    say_nothing_moved,
-    scale_to,
-    share_axis,
-    unit_of,
-    with_equal_cells,
-)
 from ensembles.viz.common.style import COLOURS, byte_unit, shade
 
-
-@overload
-def rate(
-    data: Any,
-    *,
-    title: str | None = None,
-    x_range: Range1d | None = None,
-    separate: Literal[False] = False,
-    by: Literal["layer"] | None = None,
-) -> figure: ...
+_VALUE_JS = """
+    const digits = {minimumSignificantDigits: 3, maximumSignificantDigits: 3};
+    return Number.isNaN(value) ? 'none' : value.toLocaleString('en-US', digits) + ` ${unit}/s`;
+"""
 
 
-@overload
-def rate(
-    data: Any,
-    *,
-    title: str | None = None,
-    x_range: Range1d | None = None,
-    separate: Literal[True],
-    by: Literal["layer"] | None = None,
-) -> Column: ...
+def directions_of(curve: RateCurve) -> list[str]:
+    """Return the directions in which bytes moved, writes first."""
+    return [each for each in reversed(DIRECTIONS) if curve.total_bytes(each)]
+
+
+def with_equal_cells(curves: Sequence[RateCurve]) -> list[RateCurve]:
+    """Return curves that can be compared: their cells are as wide as the widest.
+
+    The mean of a longer time hides peaks.
+    """
+    widest = max((each.cell_ns for each in curves if directions_of(each)), default=0)
+    return [each.with_cells_of(widest) for each in curves]
+
+
+def unit_of(curves: Sequence[RateCurve], directions: Sequence[str]) -> tuple[float, str]:
+    """Return size in bytes and name of the unit of an axis that holds these rates of all curves."""
+    tops = (float(one.rate_bytes_per_s(each).max(initial=0.0)) for one in curves for each in directions)
+    return byte_unit(max([*tops, 1024.0]))
+
+
+def share_axis(figures: Sequence[figure]) -> None:
+    """Let figures that are compared have one vertical axis: that of all visible curves."""
+    adapting = [each for each in figures if isinstance(each.y_range, DataRange1d)]
+    ranges = [each.y_range for each in adapting if isinstance(each.y_range, DataRange1d)]
+    for fig in adapting[1:]:
+        fig.y_range = ranges[0]
+    if ranges:
+        lines = [line for each in ranges for line in each.renderers or ()]
+        ranges[0].renderers = [line for line in lines if isinstance(line, GlyphRenderer)]
+
+
+def rate_figure(title: str, height: int, x_range: Range1d, name: str) -> figure:
+    """Create a figure of rates; a zoom scales them to those in view."""
+    fig = new_figure(title, height, x_range=x_range, name=name, window_axis="x")
+    label_time_axis(fig)
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    return fig
+
+
+def say_nothing_moved(fig: figure) -> None:
+    """Complete a figure without a curve."""
+    fig.y_range = Range1d(start=0, end=1)
+    label_rates(fig, "MiB")
+    annotate_empty(fig, "no bytes were read or written", x_axis=True)
+
+
+def label_rates(fig: figure, unit: str, name: str = "aggregate rate") -> None:
+    """Name the unit of the rates; a low figure has room for a short name."""
+    fig.yaxis.axis_label = f"{name} ({unit}/s)"
+
+
+def add_curve(
+    fig: figure, source: ColumnDataSource, direction: str, column: str
+) -> tuple[GlyphRenderer[Any], GlyphRenderer[Any]]:
+    """Draw area and line of a column of rates over the edges of its cells, ``left``."""
+    return add_steps(fig, source, COLOURS[direction], column, x="left", alpha=0.4, width=1.3)
+
+
+def scale_to(fig: figure, lines: Sequence[GlyphRenderer[Any]]) -> None:
+    """Let the axis adapt to the visible curves, so that hiding a fast direction enlarges the slow one."""
+    fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=list(lines))
+
+
+def add_rate_hover(
+    fig: figure, source: ColumnDataSource, top: float | str, columns: Mapping[str, str], unit: str
+) -> CustomJSHover:
+    """Add the box with the rates of a cell of time."""
+    target = fig.quad(
+        left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0
+    )
+    rates = CustomJSHover(args={"unit": unit}, code=_VALUE_JS)
+    add_hover(
+        fig,
+        target,
+        [
+            ("time interval", "@left{at} – @right{at}"),
+            *((name, f"@{column}{{0}}") for name, column in columns.items()),
+        ],
+        formatters={f"@{column}": rates for column in columns.values()},
+        mode="vline",
+        point_policy="follow_mouse",
+        description="Values of the rate curves",
+    )
+    return rates
+
+
+def legend_label(curve: RateCurve, direction: str) -> str:
+    """Return the bytes of a direction, and their mean rate while some moved.
+
+    Of calls that are short compared with the cells of the curve, this rate is above the whole curve: then the
+    label has the time that it refers to.
+    """
+    total = curve.total_bytes(direction)
+    active_s = curve.active_s(direction)
+    text = f"{direction}: {bytes_text(total)}"
+    if not active_s:
+        return text
+    mean = total / active_s
+    text += f", {bytes_text(mean)}/s while data moved"
+    is_above = mean > float(curve.rate_bytes_per_s(direction).max(initial=0.0))
+    return text + (f" (in {seconds_text(active_s)} of short calls)" if is_above else "")
 
 
 def rate(
@@ -150,7 +227,8 @@ def rates_alike(
 
     Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
     """
-    cells = with_equal_cells([each.with_cells_of(LEAST_CELL_NS) for each in curves])
+    # Cells of less than 128 ns would show how times are rounded.
+    cells = with_equal_cells([each.with_cells_of(128) for each in curves])
     drawn = [
         _figures_of(curve, cells, title, x_range, separate)
         for curve, title in zip(cells, titles, strict=True)

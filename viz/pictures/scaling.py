@@ -24,6 +24,7 @@ from ensembles.viz.common.figures import (
     add_hover,
     horizontal_legend,
     legend_item,
+    name_axis,
     new_figure,
     plain,
     subtitle,
@@ -93,8 +94,7 @@ def scaling(
     fig.xaxis.axis_label = counted
     fig.xaxis.ticker = FixedTicker(ticks=numbers)
     fig.xaxis.formatter = NumeralTickFormatter(format="0,0")
-    fig.yaxis.axis_label = f"rate while files were open ({unit_name}/s)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    name_axis(fig.yaxis, f"rate while files were open ({unit_name}/s)", "0,0.[00]")
     _add_shares(fig, top / found.maximum_bytes_per_s)
     items = []
     series: dict[tuple[str, str], list[ScalingPoint]] = {}

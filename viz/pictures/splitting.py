@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -27,6 +27,7 @@ from ensembles.viz.common.figures import (
     ensemble_from,
     horizontal_legend,
     legend_item,
+    name_axis,
     new_figure,
     plain,
     say_what_is_left_out,
@@ -34,8 +35,6 @@ from ensembles.viz.common.figures import (
 )
 from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, scaled_ticks, time_ticks, time_unit
 from ensembles.viz.pictures.tail import tasks_of
-
-_MOST = len(SERIES)
 
 
 def splitting(
@@ -117,8 +116,8 @@ def splitting(
 
 
 def _few(numbers: list[int]) -> list[int]:
-    if len(numbers) > _MOST:
-        raise EnsioError(f"{len(numbers)} numbers of calls were given: choose at most {_MOST}")
+    if len(numbers) > len(SERIES):
+        raise EnsioError(f"{len(numbers)} numbers of calls were given: choose at most {len(SERIES)}")
     return sorted(set(numbers))
 
 
@@ -159,11 +158,9 @@ def _times(
 ) -> figure:
     fig = new_figure(title, 300, x_range=shared, name="splitting_times", **_scale(is_log))
     _label(fig, shared, "time of a task", unit, is_log)
-    fig.yaxis.axis_label = "density (share per s)" if unit == "s" else "density"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    name_axis(fig.yaxis, "density (share per s)" if unit == "s" else "density", "0,0.[000]")
     if is_log:
-        fig.yaxis.axis_label = "share of the times (bins 9 % wide)"
-        fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
+        name_axis(fig.yaxis, "share of the times (bins 9 % wide)", "0.[0] %")
     items: list[LegendItem] = []
     lines, top = [], 0.0
     for (k, sample), colour in zip(times.items(), SERIES, strict=False):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -33,6 +33,7 @@ from ensembles.viz.common.figures import (
     horizontal_legend,
     label_log_durations,
     legend_item,
+    name_axis,
     new_figure,
     plain,
     say_what_is_left_out,
@@ -107,8 +108,7 @@ def tail(
         name="tail",
     )
     label_log_durations(fig, ensemble)
-    fig.yaxis.axis_label = f"CDF of the maximum of {count_text(answer.tasks, 'call')}"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    name_axis(fig.yaxis, f"CDF of the maximum of {count_text(answer.tasks, 'call')}", "0 %")
     if not ensemble.n:
         annotate_empty(fig, "no calls")
         return fig
@@ -219,7 +219,6 @@ def _box(fig: figure, drawn: Any, what: str) -> None:
     add_hover(fig, drawn, [(what, "@t{s}"), ("probability", "@p{0.0 %}")], visible=False)
 
 
-_MOST = 6
 _SEEN: dict[str, Any] = {
     "line_color": NEUTRAL["text"],
     "line_width": 1.6,
@@ -249,8 +248,8 @@ def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None,
 
 def _numbers(tasks: Iterable[int]) -> list[int]:
     given = list(tasks)
-    if not 1 <= len(given) <= _MOST:
-        raise EnsioError(f"{len(given)} numbers of tasks were given: choose 1 to {_MOST}")
+    if not 1 <= len(given) <= len(SERIES):
+        raise EnsioError(f"{len(given)} numbers of tasks were given: choose 1 to {len(SERIES)}")
     return sorted({check_tasks(number) for number in given})
 
 
@@ -377,8 +376,7 @@ def _cumulative(ensemble: Ensemble, colours: dict[int, str], shared: Range1d) ->
         name="order_statistic_cdf",
     )
     fig.xaxis.visible = False
-    fig.yaxis.axis_label = "probability"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    name_axis(fig.yaxis, "probability", "0 %")
     edges = coarse_bins(32)
     edges_s, chance = _curve(ensemble, 1, edges)
     fig.line(x=edges_s, y=chance, line_color=NEUTRAL["line"], line_width=2)

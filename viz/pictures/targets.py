@@ -41,6 +41,7 @@ from ensembles.viz.common.figures import (
     horizontal_legend,
     label_time_axis,
     legend_item,
+    name_axis,
     new_figure,
     stack,
     subtitle,
@@ -351,8 +352,7 @@ def _totals(load: TargetLoad) -> figure:
         args={"targets": load.targets.tolist()},
         code="return targets[tick] === undefined ? '' : String(targets[tick]);",
     )
-    fig.yaxis.axis_label = f"bytes ({name})"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    name_axis(fig.yaxis, f"bytes ({name})", "0,0.[00]")
     columns: dict[str, Any] = {
         "x": np.arange(count),
         "target": load.targets,

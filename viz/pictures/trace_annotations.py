@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJS, CustomJSHover, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, CustomJSHover, HoverTool, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
@@ -37,6 +37,7 @@ from ensembles.viz.common.figures import (
     ends,
     label_time_axis,
     legend_item,
+    name_axis,
     new_figure,
     plain,
     retitle,
@@ -226,8 +227,7 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     """
     title = "Calls in progress" if raster.several_threads else "Tasks inside a call"
     fig = new_figure(f"{title} over time", height=200, x_range=x_range, name="tasks_inside")
-    fig.yaxis.axis_label = "calls" if raster.several_threads else "tasks"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    name_axis(fig.yaxis, "calls" if raster.several_threads else "tasks", "0,0.[00]")
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=max(raster.tasks, 1))
@@ -278,9 +278,6 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     retitle(fig, f"{title} over time (maximum {most}{of_tasks})")
     return fig
 
-
-EMBEDDED_CALLS = 8000
-"""Most calls in a page."""
 
 _ZOOM_JS = """
     const [low, high] = [x_range.start, x_range.end].sort((a, b) => a - b);
@@ -354,8 +351,8 @@ def calls_for_zooms(run: Run) -> SummaryRequest:
     return SummaryRequest(_calls_with_sites)
 
 
-def _calls_with_sites(run: Run) -> DiagramCalls:
-    return DiagramCalls(EMBEDDED_CALLS, run.calls, run.files)
+def _calls_with_sites(run: Run | Events) -> DiagramCalls:
+    return DiagramCalls(8000, run.calls, run.files)
 
 
 def calls_of(data: Any) -> DiagramCalls | None:
@@ -364,7 +361,7 @@ def calls_of(data: Any) -> DiagramCalls | None:
     None: the data have no single calls, or a run has so many that they are not read for this.
     """
     if isinstance(data, Events):
-        found = DiagramCalls(EMBEDDED_CALLS, data.calls, data.files)
+        found = _calls_with_sites(data)
         found.add(data)
         return found
     if not isinstance(data, Run) or (expected_calls(data, 0, HALF_INT64) or 0) > 200_000:
