@@ -294,9 +294,10 @@ class DiagnosisPass:
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)
             traffic = summaries.get(_TRAFFIC)
-            libraries = libraries_of_sums(run)
             if traffic is not None:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
+            else:
+                libraries = libraries_of_sums(run)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
             run_s, most_time = case.run_s, _most_time(case, libraries)

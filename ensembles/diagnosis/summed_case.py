@@ -66,6 +66,9 @@ class EvidenceOfSums(Evidence):
 
 def libraries_of_sums(run: Run) -> frozenset[str]:
     """Return the libraries inside whose calls others were recorded: the rest of their time is known."""
+    known = run.summary.calls if run.reading.has_summary else run.calls  # else sums need a pass
+    if LIBRARIES.keys().isdisjoint(call.layer for call in known):
+        return frozenset()
     cells, layers = run.summary.cells, np.array([call.layer for call in run.summary.calls] or [""])
     with_inner = set(layers[cells["call"][cells["inner_ns"] > 0]].tolist())
     return frozenset(with_inner.intersection(LIBRARIES).difference(WITH_WAITS))

@@ -59,7 +59,7 @@ from ensembles.viz.explorer.sums import (
     sums_of_cube,
 )
 from ensembles.viz.explorer.view import View
-from ensembles.viz.pictures.access_map import span_of_run
+from ensembles.viz.pictures.access_map import span_of_table, table_of_run
 
 PORTION = 8_000_000
 """Calls of a step of a pass; after each of them the page shows what has been read."""
@@ -212,7 +212,7 @@ class CallReader:
         files = self._files_of_run()
         number = int(files.of_layer(files.layer).argmax()) if files.layer else 0
         if files.layer and run.files[number]:
-            self._map = OffsetMap(number, files.layer, run.tasks, span_of_run(run))
+            self._map = OffsetMap(number, files.layer, run.tasks, span_of_table(table_of_run(run)))
         yield
         used = tuple(bins_of_counts(base.sums["bins"].counts.sum(axis=0)).tolist())
         low, high = self._whole.extent_ns
