@@ -264,6 +264,12 @@ def name_axis(axis: Any, text: str, numbers: str) -> None:
     axis.axis_label, axis.formatter = text, NumeralTickFormatter(format=numbers)
 
 
+def name_times(axis: Any, what: str, span_s: float, per: str = "") -> None:
+    """Name an axis of times in seconds, in a unit that suits a time span."""
+    unit_s, unit = time_unit(span_s)
+    axis.axis_label, axis.formatter = f"{what} ({unit}{per})", scaled_ticks(unit_s)
+
+
 def count_along(axis: Any, what: str = "rank") -> None:
     """Name an axis of whole numbers, such as ranks."""
     name_axis(axis, what, "0")
@@ -273,17 +279,13 @@ def count_along(axis: Any, what: str = "rank") -> None:
 def label_time_axis(fig: figure, span_s: float | None = None) -> None:
     """Label a time axis, in a unit that suits a time span, by default its initial range."""
     start, end = ends(fig.x_range)
-    unit_s, name = time_unit(end - start if span_s is None else span_s)
-    fig.xaxis.axis_label = f"time since the start of the run ({name})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
+    name_times(fig.xaxis, "time since the start of the run", end - start if span_s is None else span_s)
     _want_ticks(fig, 10)
 
 
 def label_duration_axis(fig: figure) -> None:
     """Label an axis of durations, in a unit that suits its initial range."""
-    unit_s, name = time_unit(ends(fig.x_range)[1])
-    fig.xaxis.axis_label = f"call duration ({name})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
+    name_times(fig.xaxis, "call duration", ends(fig.x_range)[1])
     _want_ticks(fig, 10)
 
 

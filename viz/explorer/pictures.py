@@ -21,17 +21,7 @@ from ensembles.summaries.phasecounts import MIB
 from ensembles.summaries.raster import CLASSES
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.common.figures import (
-    ends,
-    horizontal_legend,
-    label_time_axis,
-    legend_item,
-    name_axis,
-    new_figure,
-    retitle,
-    steps,
-    zoom_time_by_wheel,
-)
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.mixed import add_mixed, mixer, opacities, swatches
 from ensembles.viz.common.style import COLOURS, time_ticks
 from ensembles.viz.explorer.calls import Calls, Counted
@@ -61,21 +51,11 @@ _WHO = (("", ""), ("marked ", "marked_"))
 class Rates:
     """The aggregate rates of all tasks over time: a picture for each direction, with a suitable scale.
 
-    Parameters
-    ----------
-    name : str
-        Name of the first figure; a second one, of the reads, has ``_read`` behind it.
-    beside : Rates, optional
-        The rates of another run. Both have equal cells of time, one unit and one axis of each direction;
-        those beside are drawn with these: `show` is to be called for both.
-
-    Attributes
-    ----------
-    figures : dict of str to figure
-        By direction, writes first; if no bytes moved, one that says so, by the direction ``""``.
-    source : ColumnDataSource
-        Edges of the cells in s as ``left`` and ``right``, and for each direction the rate of all calls in
-        units of its axis, and that of the marked calls, such as ``write`` and ``marked_write``.
+    `beside`: the rates of another run. Both have equal cells of time, one unit and one axis of each
+    direction; those beside are drawn with these: `show` is to be called for both.
+    `figures`: by direction, writes first; if no bytes moved, one that says so, by the direction ``""``.
+    `source`: edges of the cells in s as ``left`` and ``right``, and for each direction the rate of all calls
+    in units of its axis, and that of the marked calls, such as ``write`` and ``marked_write``.
     """
 
     def __init__(
@@ -98,7 +78,7 @@ class Rates:
         self._waits = False  # for the rates of the run that is compared, which then draw both
         if not self._present:
             fig = self.figures[""] = rate_figure(_title("", curve), 210, times, name)
-            zoom_time_by_wheel(fig, times)
+            draw.zoom_time_by_wheel(fig, times)
             say_nothing_moved(fig)
         for direction in self._present:
             self._add(direction, curve, times, name)
@@ -115,12 +95,12 @@ class Rates:
         self.figures[direction] = fig
         if not is_last:  # the one below has it
             fig.xaxis.axis_label = None
-        zoom_time_by_wheel(fig, times)
+        draw.zoom_time_by_wheel(fig, times)
         area, line = add_curve(fig, self.source, direction, direction)
         self._pale.append((area, line))
         marked = add_curve(fig, self.source, direction, f"marked_{direction}")
-        self._items[direction] = legend_item(legend_label(curve, direction), area, line, *marked)
-        horizontal_legend(fig, [self._items[direction]], click_policy="hide")
+        self._items[direction] = draw.legend_item(legend_label(curve, direction), area, line, *marked)
+        draw.horizontal_legend(fig, [self._items[direction]], click_policy="hide")
         scale_to(fig, [line, marked[1]])
         columns = {f"{who}{direction} rate": f"{column}{direction}" for who, column in _WHO}
         self._hovers[direction] = add_rate_hover(fig, self.source, f"top_{direction}", columns, "B")
@@ -137,7 +117,7 @@ class Rates:
         """Name the run in the titles, where pictures of several runs are on a page."""
         self._name = name
         for direction, fig in self.figures.items():
-            retitle(fig, _title(direction, self._titled, name))
+            draw.retitle(fig, _title(direction, self._titled, name))
 
     @property
     def _titled(self) -> RateCurve | None:
@@ -150,14 +130,9 @@ class Rates:
         return self._present == directions_of(curve)
 
     def show(self, marked: Calls | None, window_s: Interval | None) -> None:
-        """Show a time.
+        """Show a time, and half of its length around it; None: all.
 
-        Parameters
-        ----------
-        marked : Calls or None
-            The marked calls; None: no call is marked, and all have their colours.
-        window_s : (float, float) or None
-            The time that is in view; None: all. Half of its length around it is drawn too.
+        `marked`: the marked calls; None: no call is marked, and all have their colours.
         """
         span_ns = None if window_s is None else _around(window_s)
         whole = self._calls.curve(span_ns)
@@ -191,7 +166,7 @@ class Rates:
                 columns[column] = columns[column] / unit_bytes
         self.source.data = columns
         for direction, fig in self.figures.items():
-            retitle(fig, _title(direction, self._titled, self._name))
+            draw.retitle(fig, _title(direction, self._titled, self._name))
         for direction, item in self._items.items():
             item.label = value(_label(whole, some, direction, marked, window_s))
         for area, line in self._pale:
@@ -223,8 +198,8 @@ def _columns(whole: RateCurve, marked: RateCurve | None, present: list[str]) -> 
     moved = np.full((len(DIRECTIONS), cells), np.nan) if marked is None else marked.moved_bytes_on(whole)
     columns = {"left": edges_s, "right": np.append(edges_s[1:], np.nan)}
     for direction in present:
-        columns[direction] = steps(whole.rate_bytes_per_s(direction))
-        columns[f"marked_{direction}"] = steps(moved[DIRECTIONS.index(direction)] * per_s)
+        columns[direction] = draw.steps(whole.rate_bytes_per_s(direction))
+        columns[f"marked_{direction}"] = draw.steps(moved[DIRECTIONS.index(direction)] * per_s)
         columns[f"top_{direction}"] = np.full(cells + 1, np.nanmax(columns[direction], initial=0.0))
     return columns
 
@@ -280,7 +255,7 @@ class Durations:
             None if beside is None else beside.durations, low / 1.5, high * 1.5
         )
         self._counts = Range1d(start=0.5, end=2.0 * max(top, 5))
-        self.figure = new_figure(
+        self.figure = draw.new_figure(
             self._title(counted, shown),
             320 + (44 if per_mib else 0),
             x_range=self.durations,
@@ -294,7 +269,7 @@ class Durations:
         self.figure.xaxis.formatter = time_ticks()
         if per_mib:
             add_rate_axis(self.figure, LogAxis())
-        name_axis(self.figure.yaxis, "calls per bin (9 % wide)", "0,0")
+        draw.name_axis(self.figure.yaxis, "calls per bin (9 % wide)", "0,0")
         self._all: dict[str, ColumnDataSource] = {}
         self._marked: dict[str, ColumnDataSource] = {}
         self._items: dict[str, LegendItem] = {}
@@ -330,13 +305,13 @@ class Durations:
                 name=f"marked_{op}{more}",
             )
             self._marked[op] = source
-            self._items[op] = legend_item(_label_of(op, counted[op][1]), bars)
+            self._items[op] = draw.legend_item(_label_of(op, counted[op][1]), bars)
         self._box = BoxAnnotation(
             fill_alpha=0.06, fill_color="black", line_color="black", line_dash="dashed", visible=False
         )
         self.figure.add_layout(self._box)
         add_box_select(self.figure, "width")
-        horizontal_legend(self.figure, [self._items[op] for op in CLASSES if op in counted])
+        draw.horizontal_legend(self.figure, [self._items[op] for op in CLASSES if op in counted])
 
     def _title(self, counted: Counted, shown: Counted) -> str:
         below = below_clock(counted, shown)
@@ -372,7 +347,7 @@ class Durations:
             if len(bars["top"]):
                 _widened(self.durations, bars["left"][0] / 1.5, bars["right"][-1] * 1.5)
                 _widened(self._counts, 0.5, 2.0 * float(bars["top"].max()))
-        retitle(self.figure, self._title(counted, shown))
+        draw.retitle(self.figure, self._title(counted, shown))
         return True
 
     def mark(self, calls: Calls | None, view: View) -> None:
@@ -393,7 +368,7 @@ def _widened(axis: Range1d | None, low: float, high: float) -> Range1d:
     """Return an axis that covers a range too; None: a new one."""
     if axis is None:
         return Range1d(start=low, end=high)
-    start, end = ends(axis)
+    start, end = draw.ends(axis)
     axis.update(start=min(start, float(low)), end=max(end, float(high)))
     return axis
 
@@ -431,8 +406,8 @@ class Offsets:
         edges = found.offset_edges
         offsets = Range1d(start=float(edges[0]), end=float(edges[-1]))
         # So high that a cell of offsets has a pixel: of those that share one, a canvas draws one.
-        fig = self.figure = new_figure(self._title(), 360, x_range=times, y_range=offsets, name=name)
-        label_time_axis(fig)
+        fig = self.figure = draw.new_figure(self._title(), 360, x_range=times, y_range=offsets, name=name)
+        draw.label_time_axis(fig)
         label_offsets(fig, 0)
         self._mapper = mixer(self._shown)
         tell_new_opacity(self._mapper)
@@ -446,8 +421,8 @@ class Offsets:
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         fig.add_layout(self._box)
         add_box_select(fig, "both")
-        zoom_time_by_wheel(fig, times)
-        horizontal_legend(fig, swatches(fig, {op: op for op in self._shown}))
+        draw.zoom_time_by_wheel(fig, times)
+        draw.horizontal_legend(fig, swatches(fig, {op: op for op in self._shown}))
 
     def _title(self) -> str:
         path = shortened(plain_path(self.path), 60)  # of a narrow page; the choice above it has all of it
@@ -457,7 +432,7 @@ class Offsets:
         """Write the name of the run into the title, where there are two."""
         self._of = f", run {name}"
         if self.figure is not None:
-            retitle(self.figure, self._title())
+            draw.retitle(self.figure, self._title())
 
     def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on."""
@@ -506,7 +481,7 @@ class Offsets:
         nothing = marked is not None and not marked.reading and not self._marked.data["image"]
         self._what = "no bytes move in this time" if is_empty else ""
         self._what = "no marked call moves bytes here" if nothing else self._what
-        retitle(self.figure, self._title())
+        draw.retitle(self.figure, self._title())
         self._box.visible = view.offsets is not None
         if view.offsets is not None:
             self._box.bottom, self._box.top = view.offsets

@@ -40,15 +40,7 @@ from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
-from ensembles.viz.common.figures import (
-    add_hover,
-    add_legend_buttons,
-    horizontal_legend,
-    legend_item,
-    new_figure,
-    plain,
-    subtitle,
-)
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.style import OVERLAID, op_colour, time_ticks
 from ensembles.viz.common.theme import theme_program
 
@@ -60,7 +52,7 @@ def over_runs(
     title: str, lines: Sequence[Line], data: ExperimentData, name: str, kind: KindOverRuns | None = None
 ) -> figure:
     """Draw values over the runs with their prediction intervals."""
-    fig = new_figure(title, 300, x_range=(-0.5, len(data.runs) - 0.5), y_axis_type="log", name=name)
+    fig = draw.new_figure(title, 300, x_range=(-0.5, len(data.runs) - 0.5), y_axis_type="log", name=name)
     _label(fig, data)
     labels = [f"{run.id}" for run in data.runs]
     when = [f"{run.start:%Y-%m-%d %H:%M}" for run in data.runs]
@@ -93,8 +85,8 @@ def over_runs(
         parts.append(fig.line("x", "y", source=source, color=colour))
         parts.append(fig.scatter("x", "y", source=source, color=colour, size=6, name="points"))
         drawn.append(parts[-1])
-        items.append(legend_item(line.name, *parts))
-    add_hover(
+        items.append(draw.legend_item(line.name, *parts))
+    draw.add_hover(
         fig,
         drawn,
         [
@@ -105,8 +97,8 @@ def over_runs(
         ],
     )
     # Above the picture, where it takes no width of a narrow one.
-    horizontal_legend(fig, items, click_policy="hide")
-    add_legend_buttons(fig)
+    draw.horizontal_legend(fig, items, click_policy="hide")
+    draw.add_legend_buttons(fig)
     _mark(fig, data, kind)
     return fig
 
@@ -132,9 +124,9 @@ def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
             fig.add_layout(
                 Span(location=after[0] - 0.5, dimension="height", line_color=_KNOWN, line_dash="dashed")
             )
-            said.append(f"Dashed green: {plain(known.reason)[:60]}.")
+            said.append(f"Dashed green: {draw.plain(known.reason)[:60]}.")
     for sentence in reversed(said[:3]):
-        subtitle(fig, sentence)
+        draw.subtitle(fig, sentence)
 
 
 def _label(fig: figure, data: ExperimentData) -> None:
@@ -151,7 +143,7 @@ def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
     """Draw the share of calls by log duration and run: modes are lines, and a new mode is a new line."""
     rows, runs = kind.density.shape
     low_s, high_s = 2.0**kind.low_octave, 2.0 ** (kind.low_octave + rows / ROWS_PER_OCTAVE)
-    fig = new_figure(
+    fig = draw.new_figure(
         f"{kind.layer} {kind.op}: share of the calls by duration and run; brighter: more. Click a run",
         280,
         x_range=(-0.5, runs - 0.5),
@@ -199,7 +191,9 @@ def distribution(
     before = kind.density[:, max(0, at - BASELINE) : at]
     baseline = before.mean(axis=1) if at else np.full(rows, np.nan)
     source = ColumnDataSource({"t_s": 2.0**centre, "run": kind.density[:, at], "baseline": baseline})
-    fig = new_figure(f"{kind.layer} {kind.op}: one run over its baseline", 260, x_axis_type="log", name=name)
+    fig = draw.new_figure(
+        f"{kind.layer} {kind.op}: one run over its baseline", 260, x_axis_type="log", name=name
+    )
     fig.xaxis.axis_label, fig.yaxis.axis_label = "call duration (unit at each tick)", "share of the calls"
     fig.xaxis.formatter, fig.yaxis.formatter = time_ticks(), NumeralTickFormatter(format="0.[0] %")
     fig.xaxis.ticker = FixedTicker(ticks=_ticks_s(2.0**kind.low_octave, 2.0 ** (centre[-1] + 1)))

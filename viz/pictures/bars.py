@@ -16,17 +16,8 @@ from ensembles.run.filter_arguments import with_filters
 from ensembles.run.selection import Filters
 from ensembles.run.tables import FileTotals, totals_by_file
 from ensembles.summaries.runtotals import RunTotals
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import data_for, of_several, rows_from
-from ensembles.viz.common.figures import (
-    add_hover,
-    annotate_empty,
-    empty_picture,
-    horizontal_legend,
-    label_summed_time,
-    legend_item,
-    new_figure,
-    plain,
-)
 from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit
 
 _NO_FILE = "(no file)"
@@ -45,7 +36,7 @@ def _labelled_bars(
     """Draw a row for each label: a text, and below it bars one behind the other."""
     rows = len(labels)
     top = max(np.sum([values for values, _ in lengths.values()], axis=0), default=0.0)
-    fig = new_figure(
+    fig = draw.new_figure(
         title,
         96 + 34 * max(rows, 1) + 26 * (len(lengths) > 1),
         x_range=Range1d(start=0, end=1.04 * float(top) or 1.0),
@@ -79,8 +70,10 @@ def _labelled_bars(
         name="labels",
     )
     if len(lengths) > 1:
-        horizontal_legend(fig, [legend_item(part, bar) for part, bar in zip(lengths, bars, strict=True)])
-    add_hover(fig, bars, list(tooltips))
+        draw.horizontal_legend(
+            fig, [draw.legend_item(part, bar) for part, bar in zip(lengths, bars, strict=True)]
+        )
+    draw.add_hover(fig, bars, list(tooltips))
     return fig
 
 
@@ -121,7 +114,7 @@ def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpa
     """
     totals = rows_from(data, FileTotals, totals_by_file, filters)
     if not totals:
-        return empty_picture(title or "Time in I/O by file", "no file was used", "files", "file_time")
+        return draw.empty_picture(title or "Time in I/O by file", "no file was used", "files", "file_time")
     parts = [
         _figure("Time in I/O", title, "file_time", _time_rows(totals), most),
         _figure("Bytes moved", None, "file_bytes", _byte_rows(totals), most),
@@ -200,13 +193,13 @@ def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int
     if is_bytes:
         fig.xaxis.axis_label = f"{of_axis} ({unit_name})"
     else:
-        label_summed_time(fig, of_axis, longest)
+        draw.label_summed_time(fig, of_axis, longest)
     return fig
 
 
 def plain_path(path: str) -> str:
     """Return a path as it may stand in a figure; characters that Bokeh would interpret are replaced."""
-    return plain(sanitize_text(path)) or _NO_FILE
+    return draw.plain(sanitize_text(path)) or _NO_FILE
 
 
 def shortened(path: str, most: int = 56) -> str:
@@ -255,13 +248,13 @@ def layers(data: Any, *, title: str | None = None) -> figure:
         title or "Time in the calls of each layer, summed over tasks",
         "layers",
         [
-            f"{plain(name)}{_WAITING.get(name, '')}: {count_text(layer.calls, 'call')}, "
+            f"{draw.plain(name)}{_WAITING.get(name, '')}: {count_text(layer.calls, 'call')}, "
             f"{seconds_text(own)} exclusive"
             for (name, layer), own in zip(rows, exclusive_s, strict=True)
         ],
         lengths,
         {
-            "layer": [plain(name) for name, _ in rows],
+            "layer": [draw.plain(name) for name, _ in rows],
             "calls": [f"{layer.calls:,}" for _, layer in rows],
             "exclusive_s": exclusive_s,
             "inner_s": inner_s,
@@ -274,7 +267,7 @@ def layers(data: Any, *, title: str | None = None) -> figure:
             ("inside other calls", "@inner_s{s}"),
         ],
     )
-    label_summed_time(fig, "time", max(whole_s, default=0.0))
+    draw.label_summed_time(fig, "time", max(whole_s, default=0.0))
     if not rows:
-        annotate_empty(fig, "no call was recorded")
+        draw.annotate_empty(fig, "no call was recorded")
     return fig

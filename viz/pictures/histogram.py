@@ -35,21 +35,8 @@ from ensembles.model.events import Call, Events
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.run.run import Run
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import data_for, labelled_ensembles
-from ensembles.viz.common.figures import (
-    add_hover,
-    add_legend_buttons,
-    add_steps,
-    annotate_empty,
-    horizontal_legend,
-    label_duration_axis,
-    name_axis,
-    new_figure,
-    plain,
-    retitle,
-    steps,
-    subtitle,
-)
 from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, SHORTEST_S, class_of_call, shade, time_ticks
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.progress import cdf
@@ -139,7 +126,7 @@ def histogram(
     else:
         whole = data_for(data, LogHistogram)
         counts = with_others(whole)
-        others = [plain(call.name) for call in _by_time(whole) if call not in counts.counts]
+        others = [draw.plain(call.name) for call in _by_time(whole) if call not in counts.counts]
         look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB", others)
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
@@ -235,7 +222,7 @@ def _linear(
     end_s = _linear_end_s(histogram, shown)
     edges_s = np.linspace(0, end_s, _linear_bins(histogram, shown) + 1)
     shown_counts = DataRange1d(start=0, only_visible=True, range_padding=0.08)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or _TITLE,
         380,
         x_range=Range1d(start=0, end=end_s),
@@ -245,7 +232,7 @@ def _linear(
     fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
     fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
-    label_duration_axis(fig)
+    draw.label_duration_axis(fig)
     if look.per_mib:
         fig.xaxis.axis_label = str(fig.xaxis.axis_label).replace("call duration", "duration per MiB")
         add_rate_axis(fig, LinearAxis(ticker=BasicTicker(desired_num_ticks=8)))
@@ -262,13 +249,13 @@ def _linear(
     hidden = [_label(histogram, call) for call in look.colours if call not in shown]
     if hidden:
         why = "waiting, or less than 5 % of the I/O time; click to show"
-        subtitle(fig, f"Hidden ({why}): {', '.join(hidden)}.")
+        draw.subtitle(fig, f"Hidden ({why}): {', '.join(hidden)}.")
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
         verb = "is" if round(beyond) == 1 else "are"
         longer = f"{round(beyond):,} of the calls shown {verb} longer than {seconds_text(end_s)}"
         notes.append(f"{longer}: see the tab log–log" if tabs else longer)
-    retitle(fig, _with_notes(title, notes))
+    draw.retitle(fig, _with_notes(title, notes))
     return fig
 
 
@@ -278,7 +265,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     low = min((edges_s[0] for edges_s, _ in coarse.values()), default=1e-6) / 1.5
     high = max((edges_s[-1] for edges_s, _ in coarse.values()), default=1.0) * 1.5
     top = max((int(counts.max()) for _, counts in coarse.values()), default=1)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or _TITLE,
         380,
         x_range=Range1d(start=low, end=high),
@@ -291,7 +278,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.xaxis.formatter = time_ticks()
     if look.per_mib and coarse:
         add_rate_axis(fig, LogAxis())
-    name_axis(fig.yaxis, "calls per bin (9 % wide)", "0,0")
+    draw.name_axis(fig.yaxis, "calls per bin (9 % wide)", "0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
     items = []
     for call, colour in look.colours.items():
@@ -302,7 +289,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     notes = _left_out(histogram)
     if below := below_clock(counted, coarse):
         notes.append(below)
-    retitle(fig, _with_notes(title, notes))
+    draw.retitle(fig, _with_notes(title, notes))
     _name_others(fig, look)
     _finish(fig, histogram, items)
     return fig
@@ -312,7 +299,7 @@ def _name_others(fig: figure, look: _Look) -> None:
     if look.others:
         more = len(look.others) - 12
         listed = ", ".join(look.others[:12]) + (f" and {more} more" if more > 0 else "")
-        subtitle(fig, f"Taken together: {listed}.")
+        draw.subtitle(fig, f"Taken together: {listed}.")
 
 
 def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
@@ -373,10 +360,10 @@ def _draw(
     outline = ColumnDataSource(
         {
             "x": np.concatenate([edges_s[:1], edges_s, edges_s[-1:]]),
-            "y": np.concatenate([[base], steps(heights), [base]]),
+            "y": np.concatenate([[base], draw.steps(heights), [base]]),
         }
     )
-    area, line = add_steps(fig, outline, colour, "y", x="x", base=base, alpha=0.25, width=1.6)
+    area, line = draw.add_steps(fig, outline, colour, "y", x="x", base=base, alpha=0.25, width=1.6)
     columns = {"left": edges_s[:-1], "right": edges_s[1:], "top": heights, "n": counts.astype(np.float64)}
     columns = {name: values[counts > 0] for name, values in columns.items()}
     source = ColumnDataSource(columns)
@@ -384,7 +371,7 @@ def _draw(
         left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
     )
     number = CustomJSHover(code="return Number(value.toFixed(1)).toLocaleString('en-US');")
-    add_hover(
+    draw.add_hover(
         fig,
         target,
         [
@@ -400,10 +387,10 @@ def _draw(
 
 def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> None:
     if not items:
-        annotate_empty(fig, "no durations were recorded")
+        draw.annotate_empty(fig, "no durations were recorded")
         return
     if len(items) <= _FEW_CALLS:
-        horizontal_legend(fig, items, click_policy="hide")
+        draw.horizontal_legend(fig, items, click_policy="hide")
     else:
         fig.add_layout(
             Legend(
@@ -421,13 +408,13 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
             ),
             "right",
         )
-    add_legend_buttons(fig)
+    draw.add_legend_buttons(fig)
 
 
 def _label(histogram: LogHistogram, call: Call) -> str:
     names = [other.name for other in histogram.counts]
     name = call.name if names.count(call.name) == 1 else f"{call.layer} {call.name}"
-    return f"{plain(name)} (n = {histogram.n(call):,})"
+    return f"{draw.plain(name)} (n = {histogram.n(call):,})"
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:

@@ -32,10 +32,7 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
-from ensembles.run.information import (
-    collect_information,
-    layer_sentences,
-)
+from ensembles.run.information import collect_information, layer_sentences
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
@@ -50,11 +47,7 @@ from ensembles.viz.pictures.tail import tail
 from ensembles.viz.pictures.trace_diagram import trace_diagram
 from ensembles.viz.report.data import ReportData
 from ensembles.viz.report.drawing import embed_pictures
-from ensembles.viz.report.folded import (
-    Folded,
-    folded_sections,
-    layers_over_each_other,
-)
+from ensembles.viz.report.folded import Folded, folded_sections, layers_over_each_other
 from ensembles.viz.report.tables import (
     DATA_LOST,
     call_colours,
