@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
 from ensembles.model.holds import Holds
-from ensembles.model.units import bytes_text, count_text
+from ensembles.model.units import MOST_ROWS, bytes_text, count_text
 
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
@@ -20,7 +20,6 @@ MORE_THAN_ALL = (
 )
 """Why the time in I/O can be more than the run time of all tasks."""
 
-_MOST_ROWS = 20
 _FILE_COLUMNS = (
     "records",
     "is_shared",
@@ -222,8 +221,8 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
     }
     found |= _shares(found)
     name = module.module
-    found["slowest_files"] = [row for row in file_rows(run, _MOST_ROWS) if row["module"] == name]
-    found["slowest_ranks"] = [row for row in rank_rows(run, _MOST_ROWS) if row["module"] == name]
+    found["slowest_files"] = [row for row in file_rows(run, MOST_ROWS) if row["module"] == name]
+    found["slowest_ranks"] = [row for row in rank_rows(run, MOST_ROWS) if row["module"] == name]
     found["ranks"] = len(module.by_rank["rank"])
     found["rank_times_s"] = _spread(module)
     return found

@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import MOST, RARE, SIGNIFICANT
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.late_calls import LEAST_PART, LEAST_RATIO
+from ensembles.structure.phases.late_calls import LEAST_RATIO
 from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
 
-LEAST_SHARE = 0.01
+LEAST_SHARE = RARE
 """Share of the run for which others wait, from which on a task is named, and waiting inside phases too."""
 
 LEAST_CALLS = 3
 """Calls of a function by each task: what happens once is not a habit."""
-
-LEVEL = 0.05
-"""Significance level of the test whether a task is late by habit."""
 
 _NEARLY_ALL = 0.95
 
@@ -51,8 +49,8 @@ class LateEntry(Fields):
 
     @property
     def is_of_io(self) -> bool:
-        """Whether its I/O explains `LEAST_PART` of its lateness or more: findings are about that."""
-        return self.io_s >= LEAST_PART * self.late_s
+        """Whether its I/O explains `MOST` of its lateness or more: findings are about that."""
+        return self.io_s >= MOST * self.late_s
 
     def __str__(self) -> str:
         most = f", {seconds_text(self.call_late_s)} of it in "
@@ -140,7 +138,7 @@ def is_habit(late: np.ndarray, task: int) -> bool:
     times = int(is_last.sum())
     if not times:
         return False
-    return binomial_tail(times, len(late), 1 / tasks) * tasks <= LEVEL
+    return binomial_tail(times, len(late), 1 / tasks) * tasks <= SIGNIFICANT
 
 
 def binomial_tail(least: int, trials: int, p: float) -> float:
@@ -199,10 +197,10 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: RecordedR
         enters_ns, leaves_ns = (float(_beyond_others(ns)[of_rank]) for ns in (start_ns, start_ns + time_ns))
         entered.append((1e-9 * max(enters_ns, 0.0), run.calls[call].name, int(count[0])))
         left_s += 1e-9 * max(leaves_ns, 0.0)
-    if left_s < LEAST_PART * found.call_late_s:
+    if left_s < MOST * found.call_late_s:
         return found
     entered_s = sum(late_s for late_s, _, _ in entered)
-    if entered_s < LEAST_PART * left_s:
+    if entered_s < MOST * left_s:
         return replace(found, io_s=found.io_s + left_s - entered_s)
     late_s, call, calls = max(entered)
     return replace(found, late_s=entered_s, call=call, calls=calls, call_late_s=late_s)

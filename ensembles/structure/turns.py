@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.model.levels import A_TENTH, FEWEST_ALONE, SURE
 from ensembles.structure.late_entry import binomial_tail
 
-LEAST_UNITS = 8
+LEAST_UNITS = FEWEST_ALONE
 """Of fewer nodes or tasks, independent ends are even too often."""
 
 MOST_VARIATION = 0.5
 """Coefficient of variation of the gaps up to which ends are even; independent ends have about 1."""
 
-MOST_START_SHARE = 0.1
+MOST_START_SHARE = A_TENTH
 """Units begin together if their first starts differ by this part of the time that is looked at."""
 
 MOST_FIRST_SHARE = 0.25
@@ -24,10 +25,10 @@ MOST_FIRST_SHARE = 0.25
 MOST_INSIDE_SHARE = 0.25
 """Tasks of a unit end together if their ends differ by this part of the step, in the median unit."""
 
-MOST_BYTES_RATIO = 1.1
+MOST_BYTES_RATIO = 1 + A_TENTH
 """Units that move more bytes than others by this factor may end later for this."""
 
-LEVEL = 0.001
+LEVEL = SURE
 """Significance level at which phases show turns."""
 
 _DRAWS = 10_000

@@ -9,13 +9,14 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
+from ensembles.model.levels import RARE
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.calltable import carried_bits, compute_call_sums
 from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
-LEFT_OUT = 0.01
+LEFT_OUT = RARE
 """Share of the bytes that the smallest sessions, which are left out, move together at most."""
 
 _COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed", "opened")

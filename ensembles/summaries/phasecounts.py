@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ensembles.model.events import Events
+from ensembles.model.units import HALF_INT64, LARGEST_INT64
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.bins import BIN_COUNT
 
-LARGEST = np.iinfo(np.int64).max
 MIB = float(1 << 20)
 
-LARGEST_PER_MIB_NS = 2.0**62
+LARGEST_PER_MIB_NS = float(HALF_INT64)
 """Upper limit of durations per MiB; longer ones count as this, 146 years for each MiB."""
 
 
@@ -54,7 +54,7 @@ class PhaseCounts(Summary):
         self.choose, self.key, self.per_mib, self.quantity = choose, key, per_mib, quantity
         self.arrays: dict[str, np.ndarray] = {
             "counts": np.zeros((groups, BIN_COUNT), np.int64),
-            "least": np.full(groups, LARGEST, np.int64),
+            "least": np.full(groups, LARGEST_INT64, np.int64),
             "most": np.full(groups, -1, np.int64),
             "sums": np.zeros((groups, 2)),
         }

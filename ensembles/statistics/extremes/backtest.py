@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import FEWEST, FEWEST_IN_TIME, FEWEST_SLOW, check_level
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 from ensembles.statistics.extremes.phase_maxima import drawn_maxima
@@ -20,7 +21,6 @@ from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks, 
 from ensembles.statistics.extremes.stationarity import time_blocks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST, FEWEST_IN_TIME, FEWEST_SLOW, check_level
 from ensembles.summaries.bins import bin_edges_s
 
 

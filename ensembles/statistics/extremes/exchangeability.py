@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import CERTAIN, FEWEST, FEWEST_SLOW, MOST_SEEN
 from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import CERTAIN, FEWEST, FEWEST_SLOW, MOST_SEEN
 from ensembles.summaries.bins import bin_edges_s
 
 MATTERS = 0.005

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.model.levels import MOST_SEEN
 from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import MOST_SEEN
 from ensembles.summaries.bins import bin_edges_s
 
 _LARGE = 2 * MOST_SEEN

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST_SLOW, MOST_DENSE
 from ensembles.statistics import special
 from ensembles.statistics.extremes.last_mode import last_shoulder_s
 from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
 from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST_SLOW, MOST_DENSE
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
 
 _SURE = 5.0

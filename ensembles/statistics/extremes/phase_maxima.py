@@ -14,12 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ensembles.statistics import special
-from ensembles.statistics.extremes.mean_of_maxima import log_left_out, mean_of_maxima_s
-from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
-from ensembles.statistics.extremes.per_phase_exceedance import CASES, maximum_by_share
-from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import (
+from ensembles.model.levels import (
     CERTAIN,
     ENOUGH,
     FEWEST_ALONE,
@@ -27,6 +22,11 @@ from ensembles.statistics.samples.level import (
     MOST_DENSE,
     SIGNIFICANT,
 )
+from ensembles.statistics import special
+from ensembles.statistics.extremes.mean_of_maxima import log_left_out, mean_of_maxima_s
+from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
+from ensembles.statistics.extremes.per_phase_exceedance import CASES, maximum_by_share
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_PHASES = 2 * MOST_DENSE

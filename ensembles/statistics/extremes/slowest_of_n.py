@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import FEWEST, FEWEST_SLOW, MOST_DENSE, check_level
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.exchangeability import (
     SLOW_CALLS,
@@ -33,7 +34,6 @@ from ensembles.statistics.moments.quantiles import quantile_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH
-from ensembles.statistics.samples.level import FEWEST, FEWEST_SLOW, MOST_DENSE, check_level
 from ensembles.statistics.special import ndtri
 from ensembles.summaries.bins import bin_edges_s
 

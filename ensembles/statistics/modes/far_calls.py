@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import A_TENTH
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import A_TENTH
 from ensembles.summaries.bins import bin_edges_s
 
 BEYOND = 10.0

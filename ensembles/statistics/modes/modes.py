@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import FEWEST, RARE, check_level
 from ensembles.model.units import count_text
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
 from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
@@ -28,7 +29,6 @@ from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
 from ensembles.statistics.modes.time_slices import TimeSlices, find_time_slices
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST, RARE, check_level
 
 _RANGE = np.array([RARE, 1 - RARE])
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.model.levels import MOST_DENSE
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import MOST_DENSE
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:

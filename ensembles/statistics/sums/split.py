@@ -20,12 +20,12 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields
+from ensembles.model.levels import MOST_DENSE, check_level
 from ensembles.model.units import count_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import MOST_DENSE, check_level
 from ensembles.statistics.sums.consecutive_calls import MOST_CALLS as MOST_TAKEN
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 from ensembles.summaries.bins import bin_edges_s

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,16 @@ import numpy as np
 
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import ignoring_run
-from ensembles.structure.access.streams import MAIN_SHARE, ORDERS, main_order, orders_of_steps
+from ensembles.structure.access.streams import ORDERS, main_order, orders_of_steps
 from ensembles.structure.access.summary import AccessSummary
 from ensembles.structure.access.task_loops import Shape
 from ensembles.structure.access.uses import LoopUse, Step
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
-    from ensembles.summaries.bysite import Selects
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,9 @@ class Pattern:
     files: tuple[FileGroup, ...]  # Those with most bytes first
 
 
-def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: bool = False) -> Pattern:
+def find_pattern(run: RecordedRun) -> Pattern:
     """Find the access pattern of a run."""
-    made = ignoring_run(partial(AccessSummary, nested))
-    return pattern_of(run.summarize(made, selection=selection), run.files)
+    return pattern_of(run.summarize(ignoring_run(AccessSummary)), run.files)
 
 
 def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
@@ -193,7 +191,7 @@ def _file_groups(
         if known is None and not orders[row, ORDERS.index("unknown")]:
             known = 0
         order = main_order(orders[row])
-        if order == "random" and sums["mixed"][row] > (1 - MAIN_SHARE) * sums["n"][row]:
+        if order == "random" and sums["mixed"][row] > (1 - NEARLY_ALL) * sums["n"][row]:
             order = "mixed"
         place = OPS[op], "shared" if users[file] > 1 else "private", order, known
         group = found.setdefault(

@@ -15,6 +15,7 @@ from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING
 from ensembles.model.holds import Holds
+from ensembles.model.levels import RARE
 from ensembles.model.units import count_text, share_text
 from ensembles.run.selection import Selection
 
@@ -78,7 +79,7 @@ _LONE = ("mpiio.open", "mpiio.close", "mpiio.sync", "mpiio.set_size")
 _MOST_PLAIN_BYTES = 16
 """Extent of a file type up to which it is an element: a view of it has no holes."""
 
-OVERLAPPING_SHARE = 0.01
+OVERLAPPING_SHARE = RARE
 """Share of calls that begin before another thread of their task is done, from which on it is said."""
 
 
