@@ -13,6 +13,7 @@ from ensembles.structure.ordinals.numbering import RankLevels
 from ensembles.structure.ordinals.trend import Trend, fit_trend
 from ensembles.summaries.bins import ALL_ORDINALS, BIN_COUNT, UNKNOWN_ORDINAL, bin_low_ns, ordinal_range
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.keyed_sums import unique_counts
 
 APART = 1024
 """Ordinals up to this one have separate ensembles; larger ones have 32 ensembles an octave."""
@@ -170,9 +171,7 @@ class OrdinalEnsembles:
         mine = known[cell]
         of_cell = np.zeros(len(known), np.int64)
         of_cell[known] = group
-        place, where = np.unique(of_cell[cell[mine]] * BIN_COUNT + number[mine], return_inverse=True)
-        sums = np.bincount(where.reshape(-1), count[mine], minlength=len(place)).astype(np.int64)
-        found._bins = {"place": place, "count": sums}
+        found._add_bins(of_cell[cell[mine]] * BIN_COUNT + number[mine], count[mine])
         return found
 
     @property
@@ -257,10 +256,8 @@ class OrdinalEnsembles:
         self._max = np.pad(self._max, (0, more))
 
     def _add_bins(self, place: np.ndarray, count: np.ndarray) -> None:
-        joined, where = np.unique(np.concatenate([self._bins["place"], place]), return_inverse=True)
-        sums = np.zeros(len(joined), np.int64)
-        np.add.at(sums, where.reshape(-1), np.concatenate([self._bins["count"], count]))
-        self._bins = {"place": joined, "count": sums}
+        places, counts = np.append(self._bins["place"], place), np.append(self._bins["count"], count)
+        self._bins = dict(zip(("place", "count"), unique_counts(places, counts), strict=True))
 
     def _forget_if_many(self) -> None:
         if self._parts is not None and sum(len(part[0]) for part in self._parts) > self._kept:
