@@ -264,7 +264,7 @@ def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarra
 def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> CountedDurations:
     """Keep each call with the probability 1 / by."""
     kept = rng.binomial(sample.count, 1.0 / by)
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    group = sample.group
     size = np.bincount(group, kept, minlength=len(sample.n)).astype(np.int64)
     edges = bin_edges_s()
     used = kept > 0

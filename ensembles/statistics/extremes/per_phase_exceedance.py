@@ -33,7 +33,7 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     """Predict the slowest of ``tasks`` calls in each phase, as equally probable cases."""
     edges = bin_edges_s()
     middle = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-10))[sample.bin]
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    group = sample.group
     over = middle - log_median[group]
     begin_s = last_shoulder_s(_counted(over, sample.count), _SURE)
     if begin_s == 0.0:

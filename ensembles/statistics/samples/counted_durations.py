@@ -181,6 +181,11 @@ class CountedDurations:
         return mean_s, float(weight @ (self.variance_s2 + (self.mean_s - mean_s) ** 2))
 
     @property
+    def group(self) -> np.ndarray:
+        """Place of the phase of each entry of `bin` and `count`: int64, shape (m,)."""
+        return np.repeat(np.arange(len(self.n)), np.diff(self.begin))
+
+    @property
     def total(self) -> int:
         """Number of calls."""
         return int(self.n.sum())

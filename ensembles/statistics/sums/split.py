@@ -285,7 +285,7 @@ def _calls_by_phase(sample: CountedDurations) -> tuple[np.ndarray, np.ndarray]:
     place = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
     edges = bin_edges_s()
     low, high = edges[sample.bin[entry]], edges[sample.bin[entry] + 1]
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))[entry]
+    group = sample.group[entry]
     values_s = low + (place + 0.5) / count[entry] * (high - low)
     values_s = np.clip(values_s, sample.min_s[group], sample.max_s[group])
     last = np.flatnonzero(np.diff(group, append=-1) != 0)

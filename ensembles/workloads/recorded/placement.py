@@ -16,7 +16,7 @@ from ensembles.workloads.recorded.accesses import (
     Accesses,
     sought,
 )
-from ensembles.workloads.recorded.time_of_calls import epochs
+from ensembles.workloads.recorded.costs import epochs
 
 _OF_SIZE = ("posix.ftruncate", "posix.truncate", "posix.fallocate", "mpiio.set_size")
 
