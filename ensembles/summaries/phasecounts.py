@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ensembles.model.events import Events
-from ensembles.model.units import HALF_INT64, LARGEST_INT64
+from ensembles.model.units import HALF_INT64, LARGEST_INT64, MIB
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.bins import BIN_COUNT
-
-MIB = float(1 << 20)
 
 LARGEST_PER_MIB_NS = float(HALF_INT64)
 """Upper limit of durations per MiB; longer ones count as this, 146 years for each MiB."""
