@@ -18,6 +18,7 @@ LATEST_S, LONGEST_S = 1 << 33, 1e9
 DEFLATE_RATIO = 1032  # Zlib makes at most so many bytes of one
 LARGEST_INT64 = (1 << 63) - 1
 HALF_INT64 = 1 << 62  # Two numbers below it add up within 64 bits: larger ones in a file are damage
+MIB = float(1 << 20)  # Bytes
 NS_PER_S, S_PER_NS, DAY_S = 1e9, 1e-9, 86_400
 
 MOST_NAMED = 3

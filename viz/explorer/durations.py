@@ -9,7 +9,7 @@ from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, LogAxis, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import BoxAnnotation, LegendItem
 
-from ensembles.summaries.phasecounts import MIB
+from ensembles.model.units import MIB
 from ensembles.summaries.raster import CLASSES
 from ensembles.viz.common.figures import ends, horizontal_legend, legend_item, new_figure, retitle
 from ensembles.viz.common.style import COLOURS, time_ticks

@@ -182,6 +182,7 @@ def _file_groups(
     align = np.full(len(names), np.iinfo(np.int64).max)
     np.minimum.at(align, where, table["align"])
     found: dict[tuple[str, str, str, int | None], dict[str, Any]] = {}
+    most: dict[tuple[str, str, str, int | None], int] = {}
     orders = np.stack([sums[name] for name in ORDERS], axis=1)
     for row, name in enumerate(names.tolist()):
         file, op = divmod(name, len(OPS))
@@ -195,7 +196,8 @@ def _file_groups(
             order = "mixed"
         place = OPS[op], "shared" if users[file] > 1 else "private", order, known
         group = found.setdefault(
-            place, {"files": 0, "tasks": 0, "calls": 0, "bytes": 0, "again": 0, "most": -1, "overlap": 0}
+            place,
+            {"files": 0, "tasks": 0, "calls": 0, "bytes": 0, "repeated_by_task_bytes": 0, "overlap_bytes": 0},
         )
         group["files"] += 1
         group["tasks"] = max(group["tasks"], int(tasks[row]))
@@ -203,25 +205,13 @@ def _file_groups(
         group["bytes"] += int(sums["bytes"][row])
         distinct = int(sums["distinct"][row])
         for key, value in (
-            ("again", int(sums["bytes"][row]) - distinct),
-            ("overlap", distinct - (whole or 0)),
+            ("repeated_by_task_bytes", int(sums["bytes"][row]) - distinct),
+            ("overlap_bytes", distinct - (whole or 0)),
         ):
             group[key] = None if whole is None or group[key] is None else group[key] + value
-        if sums["bytes"][row] > group["most"]:
-            group["most"], group["example"] = int(sums["bytes"][row]), paths[file]
-    made = [
-        FileGroup(
-            *place,
-            each["files"],
-            each["example"],
-            each["tasks"],
-            each["calls"],
-            each["bytes"],
-            each["again"],
-            each["overlap"],
-        )
-        for place, each in found.items()
-    ]
+        if sums["bytes"][row] > most.get(place, -1):
+            most[place], group["example"] = int(sums["bytes"][row]), paths[file]
+    made = [FileGroup(*place, **each) for place, each in found.items()]
     return tuple(sorted(made, key=lambda group: (-group.bytes, group.example)))
 
 
