@@ -27,6 +27,10 @@ def duration_per_mib_ns(duration_ns: np.ndarray, moved: np.ndarray) -> np.ndarra
     return whole
 
 
+_JOINS = {"counts": np.add, "sums": np.add, "least": np.minimum, "most": np.maximum}
+"""How the arrays of two groups become one."""
+
+
 class PhaseCounts(Summary):
     """A mergeable summary: durations counted by group (phase) and bin.
 
@@ -84,15 +88,12 @@ class PhaseCounts(Summary):
         """Add counts with the same cuts."""
         if not np.array_equal(self.cuts, other.cuts):
             raise ValueError("counts by phase can be merged only if their cuts are equal")
-        mine, theirs = self.arrays, other.arrays
-        for name in ("counts", "sums"):
-            mine[name] += theirs[name]
+        for name, join in _JOINS.items():
+            join(self.arrays[name], other.arrays[name], out=self.arrays[name])
         if other.kept is None:
             self.kept = None
         else:
             self._keep(other.kept)
-        np.minimum(mine["least"], theirs["least"], out=mine["least"])
-        np.maximum(mine["most"], theirs["most"], out=mine["most"])
 
     def parted(self, cuts: np.ndarray) -> PhaseCounts:
         """Count the same calls by other groups."""
@@ -102,13 +103,8 @@ class PhaseCounts(Summary):
         even = np.arange(0, len(self.cuts) + 1, 2)
         begin = np.concatenate([[np.iinfo(np.int64).min], self.cuts[even[1:] - 1]])
         group = np.searchsorted(found.cuts, begin, side="right")
-        for name, ufunc in (
-            ("counts", np.add),
-            ("sums", np.add),
-            ("least", np.minimum),
-            ("most", np.maximum),
-        ):
-            ufunc.at(found.arrays[name], group, self.arrays[name][even])
+        for name, join in _JOINS.items():
+            join.at(found.arrays[name], group, self.arrays[name][even])
         for key, duration in self.kept:
             found._count(key, duration, None)
         return found

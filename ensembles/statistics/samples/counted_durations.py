@@ -223,7 +223,8 @@ class CountedDurations:
         entry = np.arange(lengths.sum()) + np.repeat(
             self.begin[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]])[: len(positions)], lengths
         )
-        return CountedDurations(
+        return replace(
+            self,
             phase=self.phase[positions],
             n=self.n[positions],
             min_s=self.min_s[positions],
@@ -231,8 +232,6 @@ class CountedDurations:
             begin=np.concatenate([[0], np.cumsum(lengths)]),
             bin=self.bin[entry],
             count=self.count[entry],
-            resolution_s=self.resolution_s,
-            phases_known=self.phases_known,
             mean_s=None if self.mean_s is None else self.mean_s[positions],
             variance_s2=None if self.variance_s2 is None else self.variance_s2[positions],
         )

@@ -118,16 +118,7 @@ class Regions:
 
     def columns(self) -> tuple[np.ndarray, ...]:
         """Return the attributes in their order."""
-        return (
-            self.rank,
-            self.file,
-            self.offset,
-            self.size,
-            self.pieces,
-            self.stride,
-            self.planes,
-            self.plane_stride,
-        )
+        return tuple(vars(self).values())
 
     def covers(self, file: int, byte: int) -> np.ndarray:
         """Return which calls write a byte, bool, shape (calls,)."""
