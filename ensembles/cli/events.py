@@ -112,7 +112,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _longest(run: Run, selection: Selection, most: float) -> Iterator[Events]:
     """Find the longest of the selected calls; `most` is a number of calls, or a share of them."""
-    from ensembles.model.slowest_calls import wanted_calls
+    from ensembles.model.events import wanted_calls
 
     if most < 1:
         # The number of calls is known after a pass only.

@@ -124,6 +124,11 @@ class Accesses:
         found: np.ndarray = self.task.astype(np.int64) * len(self.files) + self.file
         return found
 
+    def users(self, which: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return how many tasks make some of the calls on each file."""
+        pairs = np.unique(self.pair[which])
+        return np.bincount(pairs % len(self.files), minlength=len(self.files))
+
     def is_call(self, *names: str) -> np.ndarray:
         """Whether calls are of these names."""
         found: np.ndarray = np.isin(self.call, [n for n, name in enumerate(self.names) if name in names])
@@ -262,8 +267,7 @@ def with_lone_opens(found: Accesses) -> Accesses:
     """Let tasks that use a file by MPI-IO alone open it alone."""
     if not any(name.startswith("mpiio.") for name in found.names) or found.tasks == 1:
         return found
-    pairs = np.unique(found.pair)
-    users = np.bincount(pairs % len(found.files), minlength=len(found.files))
+    users = found.users()
     alone = [f"{name}_alone" for name in found.names]
     has_one = np.array([name in _LONE for name in found.names])[found.call] & (users[found.file] == 1)
     return replace(
