@@ -55,8 +55,6 @@ class Raster(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     results = ("several_threads", "_grid")
-    _counts_from: int | None = None
-    """First row of the grid that counts calls; None: all have times."""
 
     def __init__(
         self, tasks: int, rows: int = ROWS, cells: int = CELLS, ranks_per_row: int | None = None
@@ -66,6 +64,11 @@ class Raster(Summary):
         self.rows = -(-self.tasks // self.ranks_per_row)
         self.several_threads = False
         self._grid = TimeGrid(len(CLASSES) * self.rows, cells)
+
+    @property
+    def _counts_from(self) -> int | None:
+        """First row of the grid that counts calls; None: all have times."""
+        return None
 
     def add(self, chunk: Events) -> None:
         """Add events."""

@@ -10,6 +10,7 @@ import pytest
 from arrays_of import arrays_of
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles import viz
@@ -22,7 +23,6 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common.data_for import data_for
 from ensembles.viz.report.tables import moments
-from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302
 
