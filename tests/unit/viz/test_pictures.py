@@ -9,6 +9,7 @@ import pytest
 from bokeh.models import HoverTool, Legend, Title
 from bokeh.plotting import figure
 from made_runs import run_of
+from spool_writer import SpoolContent, write_spool
 
 import ensembles as en
 from ensembles import open as open_run
@@ -22,7 +23,6 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common.figures import time_range
 from ensembles.viz.common.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
 from ensembles.viz.report.tables import moments
-from ensembles.writers.spool import SpoolContent, write_spool
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)],
