@@ -184,13 +184,13 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: RecordedR
         return found
     entered: list[tuple[float, str, int]] = []
     left_s = 0.0
-    for call, ranks, count, start_ns, time_ns in _calls_of_all(entries, run):
-        if run.calls[call].layer == "mpiio":
+    for number, ranks, count, start_ns, time_ns in _calls_of_all(entries, run):
+        if run.calls[number].layer == "mpiio":
             of_rank = int(np.searchsorted(ranks, found.rank))
             enters_ns, leaves_ns = (
                 float(_beyond_others(ns)[of_rank]) for ns in (start_ns, start_ns + time_ns)
             )
-            entered.append((1e-9 * max(enters_ns, 0.0), run.calls[call].name, count))
+            entered.append((1e-9 * max(enters_ns, 0.0), run.calls[number].name, count))
             left_s += 1e-9 * max(leaves_ns, 0.0)
     if left_s < MOST * found.call_late_s:
         return found

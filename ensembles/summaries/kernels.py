@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
@@ -167,7 +166,23 @@ def spread_calls(
     _compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1], begun)
 
 
-def _arguments(chunk: Events, choice: Choice) -> tuple[Any, ...]:
+_Arguments = tuple[
+    np.ndarray,
+    np.ndarray,
+    np.ndarray | None,
+    np.ndarray,
+    np.ndarray,
+    np.ndarray | None,
+    int,
+    np.ndarray | None,
+    np.ndarray | None,
+    np.ndarray | None,
+    np.ndarray | None,
+    int,
+]
+
+
+def _arguments(chunk: Events, choice: Choice) -> _Arguments:
     of_bytes = choice.bits is not None
     return (
         np.ascontiguousarray(chunk.start),

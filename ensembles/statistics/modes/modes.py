@@ -415,5 +415,17 @@ def _mode(parts: ModeEstimates, number: int, sample: CountedDurations, cells: Lo
     bounds = parts.bounds[number], parts.bounds[number + 1]
     from_s, to_s = map(float, np.clip(np.exp(bounds), shortest_s, longest_s))
     phases = effective_phases(calls_by_phase(sample, cells, *bounds)) if sample.phases_known else None
-    estimates = map(float, (*weight, *width))
-    return Mode(t_s, 0.0 if zero else low_s, high_s, *estimates, phases, from_s, to_s)
+    return Mode(
+        t_s,
+        0.0 if zero else low_s,
+        high_s,
+        float(weight[0]),
+        float(weight[1]),
+        float(weight[2]),
+        float(width[0]),
+        float(width[1]),
+        float(width[2]),
+        phases,
+        from_s,
+        to_s,
+    )
