@@ -16,6 +16,9 @@ from tabulate import tabulate
 
 from ensembles.cli.replay_program import ANY_TASKS
 
+# The benchmarks make runs as the tests do.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[1] / "build"))
 PRELOAD = BUILD / "lib" / "libensio-preload.so"
 

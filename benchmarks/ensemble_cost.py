@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from bench import in_process
 from scipy import stats
+from synthetic_runs import synthetic_run
 from tabulate import tabulate
 
 from ensembles import Ensemble
 from ensembles.run.collect import collect
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries import kernels
-from ensembles.workloads.synthetic import synthetic_run
 
 REPEATS = 3
 

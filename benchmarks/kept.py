@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 
 from bench import use
+from synthetic_runs import synthetic_run
 from tabulate import tabulate
-
-from ensembles.workloads.synthetic import synthetic_run
 
 TREE = Path(__file__).resolve().parents[1]
 COMMANDS = ("info", "files", "modes", "tail --tasks 1024", "phases", "rate", "ordinals", "diagnose", "report")

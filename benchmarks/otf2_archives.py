@@ -16,11 +16,11 @@ from collections.abc import Callable
 import otf2
 from bench import processor_s
 from otf2.enums import IoOperationMode, IoParadigmClass, IoParadigmFlag, LocationGroupType, LocationType
+from synthetic_runs import synthetic_run
 from tabulate import tabulate
 
 import ensembles
 from ensembles.readers.foreign.otf2 import source as reader
-from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.exchange.otf2 import write_otf2
 
 REPEATS = 3

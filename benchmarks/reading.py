@@ -12,9 +12,8 @@ import tempfile
 from pathlib import Path
 
 from bench import in_process
+from synthetic_runs import synthetic_run
 from tabulate import tabulate
-
-from ensembles.workloads.synthetic import synthetic_run
 
 SHAPES = {"64 tasks × 156,250": (64, 156_250), "10,240 tasks × 977": (10_240, 977)}
 REPEATS = 3

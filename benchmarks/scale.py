@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import use
+from synthetic_runs import synthetic_run
 from tabulate import tabulate
 
 import ensembles
@@ -25,7 +26,6 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.summaries.cells import CellSummary
 from ensembles.viz.report.data import report_requests
-from ensembles.workloads.synthetic import synthetic_run
 
 EVENTS_PER_TASK = 156_250
 

@@ -94,8 +94,7 @@ def make_runs(folder: Path, calls: int) -> None:
     This happens in another process: the peak memory of a child counts that of its parent when it began.
     """
     from darshan_logs import make_log
-
-    from ensembles.workloads.synthetic import synthetic_run
+    from synthetic_runs import synthetic_run
 
     synthetic_run(folder / "small", 4, 10)
     synthetic_run(folder / "large", TASKS, max(calls // TASKS, 1), seed=3, phases=20)

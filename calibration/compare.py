@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from compared_runs import run_of_modes, run_of_phases
 from scipy import stats
 
 import ensembles as en
-from calibration.page import say, show
+from calibration.page import ROOT, say, show
 from calibration.workers import in_order
 from ensembles.comparison.compare_samples import compare_samples
 from ensembles.comparison.report import Comparison
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "unit" / "comparison"))
-
-from compared_runs import run_of_modes, run_of_phases  # noqa: E402
 
 Row = tuple[str, str, str, str, str]
 Make = Callable[[np.random.Generator], list[list[CountedDurations]]]
@@ -301,6 +296,3 @@ def share(found: Sequence[bool]) -> str:
 
 
 VERDICTS = ("different", "same", "inconclusive")
-
-if __name__ == "__main__":
-    main("--quick" in sys.argv)

@@ -11,7 +11,7 @@ from calibration.page import say, show
 from calibration.workers import in_order
 from ensembles.history.check import BASELINE, judge
 from ensembles.history.record import KindRecord, PhaseRecord, RunRecord
-from ensembles.history.windows import WINDOWS
+from ensembles.history.series import WINDOWS
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 CALLS, SYNCS = 2000, 16

@@ -1,12 +1,11 @@
 """Error rates of `modes` on ensembles with a known truth.
 
 Counts are drawn from the exact probabilities of the bins, so that ten million calls cost as much as a
-thousand. Run: python -m calibration.modes [PART ...] [--quick]
+thousand.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -431,19 +430,12 @@ def rows_of(name: str, quick: bool, seed: int) -> list[Row]:
     return list(part(quick, np.random.default_rng(seed)))
 
 
-def main(quick: bool = False, seed: int = SEED, names: tuple[str, ...] = ()) -> None:
+def main(quick: bool = False) -> None:
     """Print the results, one line for each claim."""
     say("Coverage of intervals at 90 % has its standard error and the median width (high / low).")
-    chosen = [part.__name__ for part in PARTS if not names or part.__name__ in names]
     # Times are measured last, when the other processes have ended.
-    cases = [(name, quick, seed) for name in chosen if name != "speed"]
-    found = dict(zip(chosen, in_order(rows_of, cases), strict=False))
-    if "speed" in chosen:
-        found["speed"] = rows_of("speed", quick, seed)
+    names = [part.__name__ for part in PARTS if part.__name__ != "speed"]
+    found = dict(zip(names, in_order(rows_of, [(name, quick, SEED) for name in names]), strict=True))
+    found["speed"] = rows_of("speed", quick, SEED)
     for name, rows in found.items():
         show(rows, ("claim: " + name.replace("_", " "), "measured", "goal"))
-
-
-if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if not word.startswith("-")]
-    main(quick="--quick" in sys.argv, names=tuple(words))

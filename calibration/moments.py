@@ -5,7 +5,6 @@ The truth is known: independent calls, and calls in phases that differ.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -122,7 +121,3 @@ def main(quick: bool = False, seed: int = 41) -> None:
     headers = (f"truth in the {LEVEL:.0%} interval", "measured", "open", "median width / value", "goal")
     for part in (independent, dependent):
         show(part(quick, seed), headers)
-
-
-if __name__ == "__main__":
-    main("--quick" in sys.argv)

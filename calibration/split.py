@@ -122,7 +122,3 @@ def main(quick: bool = False) -> None:
 def _cell(found: tuple) -> str:
     share, error, width, refused = found
     return f"{share:.2f} ± {error:.2f} (x {width:.2f}{f', {refused:.0%} refused' if refused else ''})"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,19 +1,11 @@
-"""Error rates of phases, trends and plateaus, on simulated programs.
-
-Run by ``./dev calibrate``; ``--quick`` makes fewer trials.
-"""
+"""Error rates of phases, trends and plateaus, on simulated programs."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import kendalltau
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
-
 from simulated import NUMBERS, Program
 
 from calibration.page import say, show
@@ -149,7 +141,3 @@ def trends(times: int, times_of_power: int) -> None:
     cells = list(in_order(found_with, cases))
     rows = [[f"{p} ordinals, {what}", *cells[2 * row : 2 * row + 2]] for row, (p, what) in enumerate(named)]
     show(rows, ("trend", "found, no common effect", "found, common effects of σ = 0.1"))
-
-
-if __name__ == "__main__":
-    main("--quick" in sys.argv[1:])

@@ -1,12 +1,8 @@
-"""Coverage of the prediction interval of the slowest of N calls.
-
-``python -m calibration.tail [quick]``, or ``./dev calibrate``.
-"""
+"""Coverage of the prediction interval of the slowest of N calls."""
 
 from __future__ import annotations
 
 import itertools
-import sys
 
 import numpy as np
 
@@ -173,7 +169,3 @@ def _cell(count: Count) -> str:
     share = count.refused / max(count.trials + count.refused, 1)
     refused = f", {share:.0%} refused" if count.refused else ""
     return f"{count.coverage:.2f} (x {count.width:.3g}{refused})" if count.trials else "refused"
-
-
-if __name__ == "__main__":
-    main("quick" in sys.argv[1:])

@@ -1,10 +1,7 @@
-"""How often nodes are said to be served one after the other, where they are and where they are not.
-
-Run by ``./dev calibrate``; ``--quick`` for a glance."""
+"""How often nodes are said to be served one after the other, where they are and where they are not."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -83,7 +80,3 @@ def main(quick: bool = False) -> None:
             ],
             headers,
         )
-
-
-if __name__ == "__main__":
-    main("--quick" in sys.argv[1:])

@@ -5,8 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-extern PyMethodDef block_functions[], call_sum_functions[], column_functions[], count_functions[], evidence_functions[],
-    gap_functions[], keyed_functions[], order_functions[], ordinal_functions[], spread_functions[], stride_functions[],
-    use_functions[];
+extern PyMethodDef block_functions[], call_sum_functions[], column_functions[], count_functions[], gap_functions[],
+    keyed_functions[], order_functions[], ordinal_functions[], spread_functions[], stride_functions[], use_functions[];
 
 #endif

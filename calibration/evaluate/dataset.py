@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from darshan_log_of_run import write_log
 from tabulate import tabulate
 
 from calibration.evaluate import scorer
 from calibration.evaluate.drishti import answer_of
 from calibration.page import ROOT
 from ensembles.model.units import bytes_text
-
-sys.path.insert(0, str(ROOT / "tests" / "unit"))
-from darshan_log_of_run import write_log
 
 
 def write_dataset(folder: Path, made: str, runs: Iterable[tuple[Path, scorer.Judged]]) -> None:

@@ -15,7 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.run_info import WHY_DROPPED, crowded_text
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Facts, Part, Statement, Table
-from ensembles.model.units import bytes_text, count_text, size_text
+from ensembles.model.units import MOST_NAMED, bytes_text, count_text, size_text
 from ensembles.run.failures import failure_sentences
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.information import collect_information, layer_sentences, share_of_tasks, storage_lines
@@ -30,7 +30,6 @@ Information = Mapping[str, Any]
 
 _LINE = 69
 _MOST_REGIONS = 30
-_MOST_INSIDE = 3
 _CALLS = {"count": "count", "bytes": "bytes", "time": "s", "share": "share to 0.1 %"}
 _CALLS |= {"of thread time": "share to 0.1 %", "mean": "s", "longest": "s"}
 _LAYERS = {"layer": "", "calls": "count", "time": "s", "exclusive time": "s"}
@@ -185,7 +184,7 @@ def _about_transfers(information: Information, by_time: bool) -> Iterator[Statem
     asked_for_none = information.get("read_inside") or {}
     if (more := sum(asked_for_none.values())) >= max(least, inside):
         names = sorted(asked_for_none, key=lambda name: -asked_for_none[name])
-        most = ", ".join(f"{bytes_text(asked_for_none[name])} in {name}" for name in names[:_MOST_INSIDE])
+        most = ", ".join(f"{bytes_text(asked_for_none[name])} in {name}" for name in names[:MOST_NAMED])
         yield Statement("info.read_inside", {"bytes": more, "names": most})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.limits import LITTLE
 from ensembles.faces.answer import MOST_LISTED, NOTABLE_PART, Answer, PlainAnswer
 from ensembles.model.statement import Bars, Interval, Part, Statement, Table
-from ensembles.model.units import NS_PER_S, share_text
+from ensembles.model.units import MIB, NS_PER_S, share_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.statistics.modes.modes import Modes
 from ensembles.summaries.bysite import SitesByDuration
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
-
-_MIB = float(1 << 20)
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class ModesAnswer(Modes, Answer):
                 number,
                 mode.t_s,
                 Interval(mode.low_s, mode.high_s),
-                _MIB / mode.t_s if per_mib else None,
+                MIB / mode.t_s if per_mib else None,
                 (mode.weight, mode.weight_low, mode.weight_high),
                 mode.time_share,
                 mode.width,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
 from ensembles.model.statement import Statement, Table
-from ensembles.model.units import bytes_text, count_text, share_text
+from ensembles.model.units import MIB, bytes_text, count_text, share_text
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.selection import Selection
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ensembles.structure.ordinals.trend import Trend
     from ensembles.structure.phases.detect import Phases
 
-_MIB = float(1 << 20)
-
 
 class Operations(Summary):
     """A mergeable summary: time, layers and nesting of the calls of each operation.
@@ -52,7 +50,7 @@ class Operations(Summary):
     """
 
     columns = ("call", "depth", "carried", "duration")
-    results = ("time_ns", "layers", "nested")
+    results = added_up = ("time_ns", "layers", "nested")
 
     def __init__(self, _: Any = None) -> None:
         self.time_ns: Counter[str] = Counter()
@@ -69,13 +67,6 @@ class Operations(Summary):
             self.time_ns[call.op] += int(time_ns[number])
             self.layers.setdefault(call.op, set()).add(call.layer)
             self.nested[call.op] += int(inside[number])
-
-    def merge(self, other: Operations) -> None:
-        """Add the operations of other ranks."""
-        self.time_ns.update(other.time_ns)
-        self.nested.update(other.nested)
-        for op, layers in other.layers.items():
-            self.layers.setdefault(op, set()).update(layers)
 
 
 class OrdinalSummary(Summary):
@@ -139,7 +130,7 @@ class OrdinalSummary(Summary):
         events, ordinal = self._selected(events)
         duration = events.duration
         if self._selection.per_byte:
-            duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
+            duration = np.rint(duration / (events.moved / MIB)).astype(np.int64)
         self.ensembles.add(ordinal, duration, events.rank)
 
 
@@ -266,17 +257,6 @@ class RunOrdinals:
         }
 
 
-@dataclass
-class _Found:
-    """The ensembles of one operation by ordinal, with notes."""
-
-    op: str
-    ensembles: OrdinalEnsembles
-    notes: list[str] = field(default_factory=list)
-    size: str | None = None
-    layers: tuple[str, ...] | None = None
-
-
 def durations_by_ordinal(
     run: Run,
     selection: Selection,
@@ -287,15 +267,15 @@ def durations_by_ordinal(
         found = _from_events(run, selection, within)
     else:
         found = _from_summary(run, selection, within)
-    per = "MiB" if selection.per_byte else "call"
-    ordinals = RunOrdinals(
-        run.path, found.op, within, per, found.ensembles, found.notes, found.size, found.layers
-    )
-    refuse_nothing(run, selection, len(ordinals.totals) + found.ensembles.n_unknown)
-    return ordinals
+    refuse_nothing(run, selection, len(found.totals) + found.ensembles.n_unknown)
+    return found
 
 
-def _from_events(run: Run, selection: Selection, within: str) -> _Found:
+def _ordinals(run: Run, selection: Selection, within: str, op: str, *found: Any) -> RunOrdinals:
+    return RunOrdinals(run.path, op, within, "MiB" if selection.per_byte else "call", *found)
+
+
+def _from_events(run: Run, selection: Selection, within: str) -> RunOrdinals:
     in_phases = within == "phase" or selection.phases is not None
     phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
@@ -321,7 +301,8 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
             sizes = None
             notes.append(_ONE_SIZE_EACH)
     make = partial(OrdinalSummary, op, chosen, selection, *counted)
-    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes, _size_text(sizes), layers)
+    ensembles = run.summarize(make, columns, of_ranks).ensembles
+    return _ordinals(run, selection, within, op, ensembles, notes, _size_text(sizes), layers)
 
 
 _Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]
@@ -426,7 +407,7 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     return max(transfers, key=lambda op: transfers[op])
 
 
-def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+def _from_summary(run: Run, selection: Selection, within: str) -> RunOrdinals:
     asked = {"sizes": selection.sizes, "bytes": selection.per_byte, "phases": within == "phase"}
     refuse_sums(run, [*selection.beyond_sums, *(word for word, is_asked in asked.items() if is_asked)])
     selection = selection.for_run(run) if selection.ordinals is None else replace(selection, ordinals=None)
@@ -457,7 +438,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     ]
     if found.n_unknown:
         notes.append(f"excluded: {found.n_unknown:,} calls of unknown ordinal")
-    return _Found(op, found, notes, _size_text(sizes), layers)
+    return _ordinals(run, selection, within, op, found, notes, _size_text(sizes), layers)
 
 
 def answer_ordinals(found: RunOrdinals, notes: Sequence[str] = ()) -> PlainAnswer:

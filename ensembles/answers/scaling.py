@@ -13,6 +13,7 @@ from ensembles.model.calls import STORAGE
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields
 from ensembles.model.holds import Holds
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.model.statement import Statement, Table
 from ensembles.model.units import bytes_text, share_text
 from ensembles.run.filter_arguments import with_filters
@@ -44,7 +45,6 @@ def label_of(by: By, direction: str) -> str:
 Direction = Literal["write", "read"]
 
 SHARED, PER_TASK = "shared", "per task"
-_MOST_OF_BYTES = 0.9
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def scaling(
     for run in runs:
         rates.append(run_rate(run, direction, **filters))
         notes += [f"{run.path}: {note}" for note in run.notes]
-        if (share := rates[-1].layer_share) < _MOST_OF_BYTES:
+        if (share := rates[-1].layer_share) < NEARLY_ALL:
             notes.append(
                 f"{run.path}: {share_text(share)} of the bytes were moved by {rates[-1].layer}, "
                 "the rate is of all: select files or phases (--file, --phase) to see each interface by itself"
@@ -301,7 +301,7 @@ def _files(run: Run, direction: Direction, filters: Filters) -> str:
     rows = [row for row in totals_by_file(run, "bytes", **chosen_calls) if _bytes_of(row, direction) > 0]
     whole, seen, least = sum(_bytes_of(row, direction) for row in rows), 0, 0.0
     for row in sorted(rows, key=lambda row: -_bytes_of(row, direction)):
-        if seen >= _MOST_OF_BYTES * whole:
+        if seen >= NEARLY_ALL * whole:
             break
         seen += _bytes_of(row, direction)
         least = _bytes_of(row, direction) / 2
@@ -310,7 +310,7 @@ def _files(run: Run, direction: Direction, filters: Filters) -> str:
     private = len(chosen) - shared
     if len(chosen) == 1:
         return SHARED if shared or run.tasks == 1 else "one"
-    if run.tasks > 1 and not shared and _MOST_OF_BYTES * run.tasks <= private <= run.tasks:
+    if run.tasks > 1 and not shared and NEARLY_ALL * run.tasks <= private <= run.tasks:
         return PER_TASK
     kinds = {SHARED: shared, "private": private}
     return ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ensembles.summaries.bysite import SiteTotals
 
 
-_MOST_EVENTS = 1 << 21
 _MOST_CALLS = 3
 _LEAST_SHARE = 0.005
 """Of the time in calls: functions with less would be 0 %."""
@@ -476,7 +475,9 @@ def open(
 
 def _facts_html(run: Run) -> str:
     """Return the numbers of ``ensio info`` and the durations of the main calls; nothing for long runs."""
-    if run.reading.most_events > _MOST_EVENTS:
+    from ensembles.run.headline import MOST_EVENTS
+
+    if run.reading.most_events > MOST_EVENTS:
         text = f"up to {count_text(run.reading.most_events, 'call')}: ensio info reads them all"
         return facts_html([("recorded", text)])
     from ensembles.ensemble.display import durations_svg

@@ -12,6 +12,8 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     parse_path,
+    parse_ratio,
+    parse_share,
     selection_from_args,
     warn,
     warn_of,
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--margin",
         metavar="PERCENT",
-        type=percent,
+        type=parse_share,
         default=0.1,
         help="largest change of a mode or of the tail, in percent, at which groups count as the same "
         "(default: 10%%)",
@@ -53,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="PERCENT",
-        type=percent,
+        type=parse_share,
         default=0.05,
         help="significance level of the tests, in percent (default: 5%%)",
     )
@@ -72,29 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scale_arguments(parser)
 
 
-def percent(text: str) -> float:
-    """Parse a share between 0 and 1: ``10%`` or ``0.1``."""
-    value = _ratio(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a share between 0 and 1: write it like 10% or 0.1')
-    return value
-
-
-def _ratio(text: str) -> float:
-    """Parse a number or a percentage; −1: it is neither."""
-    number = text.strip().removesuffix("%")
-    try:
-        return float(number) / (100 if text.strip().endswith("%") else 1)
-    except ValueError:
-        return -1.0
-
-
 def failure(text: str) -> float:
     """Parse what fails: 0 for any difference, else the factor from which on slower calls fail."""
     what, equals, share = text.partition("=")
     if what == "difference" and not equals:
         return 0.0
-    more = _ratio(share) if equals else 0.0
+    more = parse_ratio(share) if equals else 0.0
     if what == "slower" and 0 <= more < float("inf"):
         return 1.0 + more
     raise argparse.ArgumentTypeError(

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -15,6 +14,7 @@ from ensembles.cli.options import (
     add_limit,
     add_output,
     add_run,
+    parse_ratio,
     selection_from_args,
     warn,
     warn_of,
@@ -69,10 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _slowest(text: str) -> float:
     """Parse a number of calls, or a share of them."""
-    try:
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        number = -1.0
+    number = parse_ratio(text)
     if not (0 < number < 1 or (1 <= number < MOST_SLOWEST and number.is_integer())):
         raise argparse.ArgumentTypeError(
             f'"{text[:20]}" is neither a number of calls nor a share of them: write it like 20 or 0.01'
@@ -84,7 +81,7 @@ def execute(args: argparse.Namespace) -> int:
     """Write the events by rank, and by completion within a thread."""
     import ensembles
     from ensembles.readers.common.columns import ROWS_AT_ONCE
-    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.run.nothing_selected import not_nothing
 
     run = ensembles.open(args.run)
     run.reading.need(Holds.SOME_CALLS, "there are no calls to list (ensio info has the totals)")
@@ -98,10 +95,7 @@ def execute(args: argparse.Namespace) -> int:
         )
     else:
         parts = _longest(run, selection, args.slowest)
-    # The first events are read before anything is written.
-    first = list(islice((part for part in parts if len(part)), 1))
-    refuse_nothing(run, selection, len(first))
-    parts = chain(first, parts)
+    parts = not_nothing(run, selection, parts)
     with _destination(args.output, args.format, run) as stream:
         more = _write(parts, _writer(args.format, stream), limit)
     if more:
@@ -112,7 +106,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _longest(run: Run, selection: Selection, most: float) -> Iterator[Events]:
     """Find the longest of the selected calls; `most` is a number of calls, or a share of them."""
-    from ensembles.model.slowest_calls import wanted_calls
+    from ensembles.model.events import wanted_calls
 
     if most < 1:
         # The number of calls is known after a pass only.

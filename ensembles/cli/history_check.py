@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.compare import percent
 from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, when
-from ensembles.cli.options import add_json, add_old_names, add_output, parse_count
+from ensembles.cli.options import add_json, add_old_names, add_output, parse_count, parse_share
 from ensembles.cli.questions import show
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
@@ -40,7 +39,7 @@ def add_check_actions(subparsers: Any) -> None:
     checker.add_argument(
         "--margin",
         metavar="PERCENT",
-        type=percent,
+        type=parse_share,
         default=0.1,
         help="largest change of numbers of calls that does not count, in percent (default: 10%%)",
     )

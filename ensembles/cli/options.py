@@ -121,17 +121,23 @@ def parse_bytes(what: str, per: str = "") -> Callable[[str], int]:
     return converted
 
 
-def parse_level(text: str) -> float:
-    """Parse the level of an interval, a probability between 0 and 1."""
+def parse_ratio(text: str) -> float:
+    """Parse a number or a percentage; −1: it is neither."""
+    number = text.strip().removesuffix("%")
     try:
-        level = float(text)
+        return float(number) / (100 if text.strip().endswith("%") else 1)
     except ValueError:
-        level = 0.0
-    if not 0 < level < 1:
+        return -1.0
+
+
+def parse_share(text: str) -> float:
+    """Parse a share between 0 and 1: ``10%`` or ``0.1``."""
+    value = parse_ratio(text)
+    if not 0 < value < 1:
         raise argparse.ArgumentTypeError(
-            f'"{text[:20]}" is not a probability: write a number between 0 and 1, such as 0.9'
+            f'"{text[:20]}" is not a share between 0 and 1: write it like 10% or 0.1'
         )
-    return level
+    return value
 
 
 class OldName(argparse.Action):

@@ -10,10 +10,9 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from ensembles.cli.model_args import add_model_arguments, model_from_args
 from ensembles.cli.options import add_json, add_old_names, add_set, parse_count, parse_path, warn
-from ensembles.cli.pattern_args import FS_SCALE
 from ensembles.cli.run import cannot_start, inherited_environment, run_command
+from ensembles.cli.workload_args import FS_SCALE, add_model_arguments, model_from_args
 from ensembles.model.errors import EnsioError
 
 HELP = "run a program under the model of a parallel file system"

@@ -18,7 +18,7 @@ from ensembles.cli.options import (
     open_run,
     parse_bytes,
     parse_count,
-    parse_level,
+    parse_share,
     selection_from_args,
     warn,
     warn_of,
@@ -247,7 +247,7 @@ _FAIR_SHARE: Options = {
 
 _LEVEL = {
     "metavar": "P",
-    "type": parse_level,
+    "type": parse_share,
     "default": 0.9,
     "help": "level of the prediction intervals, between 0 and 1 (default: %(default)s)",
 }

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
 from ensembles.cli.options import add_json, add_new_run_directory, warn
-from ensembles.cli.pattern_args import add_pattern_arguments, find_pattern, planned
 from ensembles.cli.replay_of_run import (
     add_directory,
     add_launcher,
@@ -32,6 +30,13 @@ from ensembles.cli.replay_program import (
     run_launcher,
     steps_of_table,
     steps_text,
+)
+from ensembles.cli.workload_args import (
+    add_model_arguments,
+    add_pattern_arguments,
+    find_pattern,
+    model_if_asked_for,
+    planned,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.passes.progress import announced, is_listened_to

@@ -105,9 +105,9 @@ class Replay:
         from ensembles.run.open import open_as
         from ensembles.run.run import Run
         from ensembles.workloads.recorded.accesses import read_accesses
+        from ensembles.workloads.recorded.costs import times_s, without_waits
         from ensembles.workloads.recorded.plan_of_run import PlanOfRun
         from ensembles.workloads.recorded.target import prepare
-        from ensembles.workloads.recorded.time_of_calls import times_s, without_waits
 
         plan = PlanOfRun(self.found)
         prepare(self.before, self.places, self.found.files, self.is_cold)
@@ -189,9 +189,9 @@ def read_replay(args: argparse.Namespace, run: str, folder: Path) -> Replay:
 
 def execute_replay(args: argparse.Namespace) -> int:
     """Make a recorded run again, and record that."""
+    from ensembles.workloads.recorded.costs import time_s
     from ensembles.workloads.recorded.remedies import remedy_named
     from ensembles.workloads.recorded.target import empty_folder
-    from ensembles.workloads.recorded.time_of_calls import time_s
 
     remedy = remedy_named(args.remedy)
     interrupt_on_signals()

@@ -79,14 +79,10 @@ def execute(args: argparse.Namespace) -> int:
 
 def _write_part(args: argparse.Namespace, run: Run, selected: str) -> int:
     """Write the report of the calls that match the filters; returns its size in bytes."""
-    from itertools import chain, islice
-
-    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.run.nothing_selected import not_nothing
     from ensembles.viz.report.page import write_report
 
     run.reading.need(Holds.ALL_CALLS, "filters choose among single calls (leave them out)")
     selection = selection_from_args(args).for_run(run)
-    parts = run.reading.chunks_for(selection)
-    first = list(islice((part for part in parts if len(part)), 1))
-    refuse_nothing(run, selection, len(first))
-    return write_report(run, args.output, chain(first, parts), selected)
+    parts = not_nothing(run, selection, run.reading.chunks_for(selection))
+    return write_report(run, args.output, parts, selected)

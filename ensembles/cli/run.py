@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -142,7 +143,6 @@ def started_programs(command: Sequence[str]) -> list[str]:
 
     Examples
     --------
-    >>> from ensembles.cli.run import started_programs
     >>> started_programs(["env", "A=1", "nice", "-n", "5", "cat", "sh"])
     ['env', 'nice', 'cat']
     """
@@ -290,7 +290,6 @@ def preloaded(library: bytes, others: bytes) -> bytes:
 
     Examples
     --------
-    >>> from ensembles.cli.run import preloaded
     >>> preloaded(b"recorder.so", b"libjemalloc.so.2 libasan.so.8")
     b'libasan.so.8:recorder.so:libjemalloc.so.2'
     """
@@ -305,7 +304,6 @@ def command_text(command: Sequence[str]) -> bytes:
 
     Examples
     --------
-    >>> from ensembles.cli.run import command_text
     >>> command_text(["bash", "job.sh"])
     b'bash\\x1fjob.sh'
     """
@@ -341,12 +339,20 @@ def let_sanitizers_run(environment: dict[bytes, bytes], command: Sequence[str]) 
 
 
 def _has_in_it(path: str, text: bytes) -> bool:
-    """Return whether an ELF file contains a string."""
-    with suppress(OSError, ValueError), open(path, "rb") as file:
-        if file.read(4) == b"\x7fELF":
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return content.find(text) >= 0
+    """Return whether an ELF file contains a string; a file that stays the same is searched once."""
+    with suppress(OSError, ValueError):
+        status = os.stat(path)
+        return _is_found(path, text, (status.st_ino, status.st_size, status.st_mtime_ns))
     return False
+
+
+@cache
+def _is_found(path: str, text: bytes, identity: tuple[int, ...]) -> bool:
+    with open(path, "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(text) >= 0
 
 
 def run_command(

@@ -17,7 +17,7 @@ from ensembles.cli.options import (
     settings_from_args,
     warn,
 )
-from ensembles.cli.pattern_args import find_pattern
+from ensembles.cli.workload_args import find_pattern
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.model.wrapped import wrapped

@@ -9,9 +9,14 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ensembles.cli.model_args import add_model_arguments, model_from_args
 from ensembles.cli.options import add_json, add_new_run_directory
-from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, planned
+from ensembles.cli.workload_args import (
+    PAPER,
+    add_model_arguments,
+    add_pattern_arguments,
+    model_from_args,
+    planned,
+)
 from ensembles.model.table import table_text
 from ensembles.model.units import count_text, seconds_text
 from ensembles.model.wrapped import wrapped

@@ -119,8 +119,7 @@ class _Rounds:
         from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
         from ensembles.diagnosis.limits import FAR, MARGIN
-        from ensembles.workloads.recorded.costs import spread_of
-        from ensembles.workloads.recorded.time_of_calls import times_s
+        from ensembles.workloads.recorded.costs import spread_of, times_s
 
         recorded = diagnose(run)
         before = self.whole.found

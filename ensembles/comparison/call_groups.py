@@ -10,9 +10,9 @@ import numpy as np
 
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.units import RunCalls
-from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.from_run import ensemble_from_run, single_calls
 from ensembles.ensemble.from_summary import refuse_sums
+from ensembles.model.units import MIB
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.statistics.samples.counted_durations import LARGEST_S, CountedDurations
 from ensembles.summaries.calltable import CallTable

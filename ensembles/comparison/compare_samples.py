@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, Scores, component_shares, compute_scores, quantile_octaves
+from ensembles.comparison.components import (
+    PLACE,
+    Partition,
+    bin_octaves,
+    component_shares,
+    compute_scores,
+    find_shifts,
+    fit_partition,
+    quantile_octaves,
+    shifted,
+)
 from ensembles.comparison.hypothesis_tests import (
     LEVEL,
     kolmogorov_smirnov,
@@ -22,7 +32,6 @@ from ensembles.comparison.hypothesis_tests import (
     smallest_rank_p,
     wasserstein_octaves,
 )
-from ensembles.comparison.mode_partition import Partition, bin_octaves, find_shifts, fit_partition, shifted
 from ensembles.comparison.model import Effects, RunValues, fit_effects, holm, separation_p
 from ensembles.comparison.report import (
     ALL,
@@ -247,15 +256,17 @@ def _found(
     units, kinds_of_parts = one.units, one.values.parts
     allowed = margins_of_parts(kinds_of_parts, margin)
     verdicts = verdicts_of_parts(kinds_of_parts, fitted, adjusted_p, allowed, level)
-    by_run, run_group, run_scores = _runs(one)
-    distances = _distances(by_run, run_group, names)
+    by_run = _whole([sample for group in one.runs for sample in group])
+    aligned = shifted(by_run, one.shift)
+    run_scores = compute_scores(aligned, one.partition, one.resolution_s, one.shift)
+    distances = _distances(by_run, units.group, names)
     least_distance = min(between["kolmogorov_smirnov"] for between in distances["between"])
     farthest = max(between["kolmogorov_smirnov"] for between in distances["between"])
     identical = farthest == 0 and not fitted.has_repetitions
     if identical:  # about these runs, no test is needed
         verdicts = [SAME] * len(verdicts)
     effects = effects_of_parts(kinds_of_parts, fitted, adjusted_p, names, level)
-    shares = component_shares(_aligned_runs(one), one.partition)
+    shares = component_shares(aligned, one.partition)
     places_s = [_place_s(one, shares, part.mode, part.t_s) for part in kinds_of_parts]
     parts = [
         PartResult(
@@ -277,7 +288,7 @@ def _found(
     verdict = decide(parts)
     moved = _moved(parts, one, names, level) if verdict == DIFFERENT else []
     # If each of three or more groups is one run, all count as repetitions.
-    repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
+    repeated = np.zeros_like(units.group) if len(units.group) == len(names) > 2 else units.group
     modes = estimate_spreads(run_scores, shares, repeated)
     tests = max(adjusted_p.size, 1)
     runs = enough_runs(kinds_of_parts, fitted, allowed, level / tests, units)
@@ -385,29 +396,20 @@ def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float)
     return aligned_s * float(2.0 ** np.average(one.shift, weights=weight if weight.any() else None))
 
 
-def _aligned_runs(one: _Able) -> np.ndarray:
-    counts = scaled([sample.counts[None].astype(np.float64) for group in one.runs for sample in group])
-    return shifted(counts, one.shift)
+def _whole(runs: Sequence[CountedDurations]) -> np.ndarray:
+    """Return the histograms of whole runs, of equal weight."""
+    return scaled([sample.counts[None].astype(np.float64) for sample in runs])
 
 
 def summarize_group(name: str, runs: Sequence[CountedDurations]) -> Group:
     """Return number of runs and calls and the median of a group."""
     median_s = None
     if runs:
-        each = scaled([sample.counts[None].astype(np.float64) for sample in runs])
-        median_s = float(2.0 ** quantile_octaves(each.sum(axis=0)[None], 0.5)[0] * 1e-9)
+        median_s = float(2.0 ** quantile_octaves(_whole(runs).sum(axis=0)[None], 0.5)[0] * 1e-9)
         # A quantile of bins may lie beyond the shortest or the longest call.
         shortest, longest = min(run.min_s.min() for run in runs), max(run.max_s.max() for run in runs)
         median_s = float(np.clip(median_s, shortest, longest))
     return Group(name, len(runs), sum(sample.total for sample in runs), median_s)
-
-
-def _runs(one: _Able) -> tuple[np.ndarray, np.ndarray, Scores]:
-    """Return histograms of whole runs, the group of each, and their scores."""
-    counts = scaled([sample.counts[None].astype(np.float64) for group in one.runs for sample in group])
-    group = np.repeat(np.arange(len(one.runs)), [len(runs) for runs in one.runs])
-    scores = compute_scores(shifted(counts, one.shift), one.partition, one.resolution_s, one.shift)
-    return counts, group, scores
 
 
 def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ the lengths.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -270,15 +270,22 @@ def make_differences(
     names: Sequence[str],
     level: float,
     margin: float = MARGIN,
-    keys: Sequence[Key] | None = None,
+    unsteady: Collection[str] = (),
 ) -> list[Difference]:
-    """Subtract the accounts of the runs of the first group from those of each other group."""
-    if keys is None:
-        of_runs = (key for group in groups for run in group for key in run.calls.time_s)
-        keys = [key for key in dict.fromkeys(of_runs) if key not in WAITS_FOR_TASKS]
-    of_kinds = times_of_kinds([[run.calls for run in group] for group in groups], keys, names)
-    of_runs_s = times_of_runs(groups, names)
+    """Subtract the accounts of the runs of the first group from those of each other group.
+
+    `unsteady`: kinds of calls that do not show by their durations that single runs differ.
+    """
+    of_runs = (key for group in groups for run in group for key in run.calls.time_s)
+    keys = [key for key in dict.fromkeys(of_runs) if key not in WAITS_FOR_TASKS]
+    of_kinds = times_of_kinds([[run.calls for run in group] for group in groups], keys, names, unsteady)
     accounts = [_mean([account_of(run, keys) for run in group]) for group in groups]
+    changed_s = {
+        " ".join(key): max(abs(each[" ".join(key)] - accounts[0][" ".join(key)]) for each in accounts)
+        for key in keys
+    }
+    open_s = sum(time_s for what, time_s in changed_s.items() if what in unsteady)
+    of_runs_s = times_of_runs(groups, names, open_s > LEAST_OF_WHOLE * sum(changed_s.values()))
     causes = [_mean([run.causes_s for run in group]) for group in groups]
     calls = [
         _mean([{" ".join(key): run.calls.number(key) for key in keys} for run in group]) for group in groups
@@ -390,7 +397,9 @@ def _sizes(run: ReadRun) -> dict[str, float]:
     return {" ".join(key): moved / calls for key, (calls, moved) in run.sums.moved.items() if calls}
 
 
-def times_of_runs(groups: Sequence[Sequence[ReadRun]], names: Sequence[str]) -> list[TimeChange]:
+def times_of_runs(
+    groups: Sequence[Sequence[ReadRun]], names: Sequence[str], is_unsteady: bool
+) -> list[TimeChange]:
     """Test the times of whole runs that are known of every run, I/O of the critical path first."""
     order = sorted(RUN_TIMES, key=lambda what: what not in FIRST_TESTED)
     times_s = {
@@ -399,11 +408,15 @@ def times_of_runs(groups: Sequence[Sequence[ReadRun]], names: Sequence[str]) -> 
         if all(what in run.sums.totals for group in groups for run in group)
     }
     times_s = {what: values for what, values in times_s.items() if any(map(any, values))}
-    return [each for found in time_changes(times_s, names, list(times_s), True).values() for each in found]
+    found = time_changes(times_s, names, list(times_s), True, list(times_s) if is_unsteady else ())
+    return [each for changes in found.values() for each in changes]
 
 
 def times_of_kinds(
-    read: Sequence[Sequence[ComparedCalls]], keys: Sequence[Key], names: Sequence[str]
+    read: Sequence[Sequence[ComparedCalls]],
+    keys: Sequence[Key],
+    names: Sequence[str],
+    unsteady: Collection[str],
 ) -> dict[str, list[TimeChange]]:
     """Test the times a run of kinds of calls; of single runs also without the slowest call of each.
 
@@ -411,7 +424,7 @@ def times_of_kinds(
     """
     times_s, calls = times_and_calls(read, keys)
     tested = kinds_to_test(times_s, calls)
-    found = time_changes(times_s, names, tested)
+    found = time_changes(times_s, names, tested, unsteady=unsteady)
     if min(map(len, read)) > 1:
         return found
     several = [
@@ -421,7 +434,7 @@ def times_of_kinds(
         " ".join(key): [[run.time_s[key] - _slowest_s(run, key) for run in group] for group in read]
         for key in several
     }
-    rest = time_changes(rest_s, names, [what for what in tested if what in rest_s])
+    rest = time_changes(rest_s, names, [what for what in tested if what in rest_s], unsteady=unsteady)
     for what, changes in rest.items():
         for at, one in enumerate(changes):
             whole = found[what][at]

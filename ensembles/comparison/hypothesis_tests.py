@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.mode_partition import bin_octaves
+from ensembles.comparison.components import bin_octaves
 from ensembles.comparison.model import holm
 
 LEVEL = 0.05

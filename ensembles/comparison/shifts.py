@@ -18,8 +18,8 @@ from ensembles.comparison.components import (
     Scores,
     component_shares,
     compute_scores,
+    fit_partition,
 )
-from ensembles.comparison.mode_partition import fit_partition
 from ensembles.comparison.model import Effects, fit_effects
 from ensembles.comparison.report import ALL, Effect, ModeSpread, Move, PartResult, Shift
 from ensembles.comparison.units import Units, value_parts

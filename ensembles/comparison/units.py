@@ -28,9 +28,9 @@ from ensembles.comparison.components import (
     Component,
     Scores,
     compute_scores,
+    fit_partition,
     quantile_octaves,
 )
-from ensembles.comparison.mode_partition import fit_partition
 from ensembles.comparison.model import RunValues
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT

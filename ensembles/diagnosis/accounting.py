@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +16,6 @@ from ensembles.diagnosis.path_calls import REMOVING
 from ensembles.diagnosis.principles import OUTSIDE, cause_of
 from ensembles.diagnosis.remedy import LIKELY_COUNTS, severity_of
 from ensembles.model.distinct import numbered_together
-
-if TYPE_CHECKING:
-    from ensembles.diagnosis.case import Case
-    from ensembles.diagnosis.finding import Finding
-
 
 _SLOW_UNITS = ("straggler-task", "straggler-node")
 

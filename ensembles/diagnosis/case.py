@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence, on_files
-from ensembles.diagnosis.fixed_cost import LEAST_TARGET_BYTES_PER_NS, OUTLIER
-from ensembles.diagnosis.limits import DRAWS, FAR, LEAST_CALLS, LEAST_PHASES, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import (
+    DRAWS,
+    FAR,
+    LEAST_CALLS,
+    LEAST_PHASES,
+    LEAST_TARGET_BYTES_PER_NS,
+    LEAST_UNITS,
+    MOST_RATIO,
+    OUTLIER,
+    SMALL_CLASS,
+)
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
@@ -25,6 +34,8 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+    from ensembles.structure.phases.critical_path import CriticalIo
+    from ensembles.structure.phases.inner_waits import InnerWaits
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.keyed_sums import KeyedSums
 
@@ -143,6 +154,15 @@ class Case:
         """Return the paths of the files with some cost, by number, the most costly first."""
         order = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
         return tuple(self.run.files[number] for number in order.tolist())
+
+    def leave_out(self, waits: InnerWaits, io: CriticalIo) -> None:
+        """Take waiting for other tasks inside windows off the times at which tasks arrive at their ends."""
+        if isinstance(self.model, WithMeetings) and waits.is_complete and self.windows.any():
+            rows, waited_ns = waits.inside(io)
+            at = np.searchsorted(self.windows, rows["phase"]), np.searchsorted(self.ranks, rows["rank"])
+            waited = np.zeros(self.present.shape)
+            np.add.at(waited, tuple(each[waited_ns > 0] for each in at), waited_ns[waited_ns > 0])
+            self.model.leave_out(waited)
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
@@ -318,7 +338,7 @@ class Case:
         kept: np.ndarray = saved_ns * np.maximum(1 - flush / np.maximum(saved, 1), 0)[self.task]
         return kept
 
-    def residuals(self, chosen: np.ndarray, least_tasks: int = 4, by_time: bool = False) -> np.ndarray:
+    def residuals(self, chosen: np.ndarray, by_time: bool = False) -> np.ndarray:
         """Compute by how much the rows of each task are slower than those of others, as logarithms.
 
         A row is compared with the median over the tasks of the same phase, function and size class; what
@@ -330,11 +350,9 @@ class Case:
             rows["log_ns"] = rows["n"] * np.log(np.maximum(rows["time_ns"], 1) / rows["n"])
         keys = [rows[name] for name in ("phase", "call", "size", "depth")]
         at = (self._window[chosen], self.task[chosen])
-        return _residuals(rows, keys, at, self.present.shape, least_tasks, self._heavier[at])[0]
+        return _residuals(rows, keys, at, self.present.shape, self._heavier[at])[0]
 
-    def residuals_of_quarters(
-        self, chosen: np.ndarray, least_tasks: int = 4
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def residuals_of_quarters(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute the residuals of the quarters of phases, and the time of the calls that are compared.
 
         Both have the shape (quarters of phases, tasks). A run with few long phases shows with its quarters
@@ -352,7 +370,7 @@ class Case:
         shape = (int(window.max(initial=-1)) + 1, len(self.ranks))
         waits = len(self.windows) > 1 or bool(self.windows.any())
         of_phase = np.searchsorted(self.windows, rows["phase"] * waits)
-        return _residuals(rows, keys, (window, task), shape, least_tasks, self._heavier[of_phase, task])
+        return _residuals(rows, keys, (window, task), shape, self._heavier[of_phase, task])
 
     @cached_property
     def _heavier(self) -> np.ndarray:
@@ -393,7 +411,6 @@ def _residuals(
     keys: Sequence[np.ndarray],
     at: tuple[np.ndarray, np.ndarray],
     shape: tuple[int, int],
-    least_tasks: int,
     heavier: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute how much slower rows are than others of equal keys; means by place, and the time in them."""
@@ -403,20 +420,20 @@ def _residuals(
     group = groups_of_rows(list(keys))[0]
     values = rows["log_ns"] / rows["n"]
     sizes = np.log(np.maximum(rows["bytes"], 1) / rows["n"])
-    values = values - _from_median(values, group)
-    larger = np.maximum(sizes - _from_median(sizes, group), 0)
+    values = values - group_medians(values, group)
+    larger = np.maximum(sizes - group_medians(sizes, group), 0)
     values = values - larger
     values = values - np.minimum(heavier, np.maximum(values, 0))
-    values = np.where(np.bincount(group)[group] >= least_tasks, values, 0.0)
+    values = np.where(np.bincount(group)[group] >= LEAST_UNITS, values, 0.0)
     np.add.at(total, at, values * rows["time_ns"])
     np.add.at(weight, at, rows["time_ns"])
     return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight
 
 
-def _from_median(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+def group_medians(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return the median of the group of each value."""
     order = np.lexsort((values, group))
-    begin = np.searchsorted(group[order], np.arange(int(group.max()) + 1))
+    begin = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1))
     count = np.bincount(group)
     sorted_values = values[order]
     median = (sorted_values[begin + (count - 1) // 2] + sorted_values[begin + count // 2]) / 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from ensembles.diagnosis.account import CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted_case import counted_account
 from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
@@ -27,44 +27,41 @@ from ensembles.diagnosis.finding import (
 from ensembles.diagnosis.limits import MOST
 from ensembles.diagnosis.principles import TURNS, cause_of
 from ensembles.diagnosis.rules import (
-    close_cost,
+    bytes_again,
     collective,
+    disk_waits,
     hdf5,
     imbalance,
-    lock_contention,
     metadata_storm,
     node_serialisation,
     not_io,
-    o_sync,
     one_run,
-    read_modify_write,
-    redundant_reads,
-    single_stripe,
-    slow_target,
+    slow_resources,
     small_requests,
     stdio_buffer,
-    sync_per_write,
-    write_back,
+    stripes,
 )
 from ensembles.diagnosis.rules.collective import moves_together
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.summed_case import libraries_of_sums
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.diagnosis.trials import with_trials
+from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
-from ensembles.passes.summary import ignoring_run
+from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.run.headline import union_request
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.structure.phases.inner_waits import InnerWaits
 from ensembles.summaries.collective_steps import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+    from ensembles.structure.phases.result import Phases
 
 
 _TASKS, _NODES, _STRIPES = (
@@ -161,36 +158,36 @@ RULES: tuple[Rule, ...] = (
     strided_readahead,
     stdio_buffer.rule,
     stdio_buffer.formatted,
-    o_sync.rule,
-    read_modify_write.rule,
-    single_stripe.rule,
-    lock_contention.rule,
+    disk_waits.o_sync,
+    bytes_again.read_modify_write,
+    stripes.single_stripe,
+    stripes.lock_contention,
     hdf5.metadata,
     hdf5.refill,
     hdf5.filters,
-    write_back.rule,
+    slow_resources.write_back,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
     small_requests.rule,
     metadata_storm.polling,
     metadata_storm.rule,
-    sync_per_write.rule,
+    disk_waits.sync_per_write,
     imbalance.rule,
     slow_calls.task,
     slow_calls.node,
-    slow_target.rule,
-    redundant_reads.rule,
+    slow_resources.slow_target,
+    bytes_again.redundant_reads,
     collective.coordination,
     collective.mismatch,
     one_run.misaligned,
-    close_cost.rule,
+    disk_waits.close_cost,
     *one_run.others,
     node_serialisation.rule,
 )
 """All rules. Of those that explain the same calls, the more specific ones come first."""
 
 
-_IO = "io-by-phase"
+_IO, _WAITS = "io-by-phase", "waits-by-phase"
 
 _FAILED = "failed"
 _TRAFFIC = "traffic"
@@ -255,7 +252,10 @@ class DiagnosisPass:
         }
         if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
             self.requests[imbalance.ENTRIES] = imbalance.rule.NEEDS[imbalance.ENTRIES]
-            self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
+            self.requests |= {
+                name: SummaryRequest(partial(_by_phase, kind), kind.columns)
+                for name, kind in ((_IO, CriticalIo), (_WAITS, InnerWaits))
+            }
         if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
         if SUMMARY in self.requests:
@@ -274,6 +274,8 @@ class DiagnosisPass:
             case.failed = summaries.get(_FAILED)
             if _IN_IO in summaries:
                 case.model.bound(summaries[_IN_IO].time_s)
+            if _WAITS in summaries:
+                case.leave_out(summaries[_WAITS], summaries[_IO])
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:
@@ -294,9 +296,10 @@ class DiagnosisPass:
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)
             traffic = summaries.get(_TRAFFIC)
-            libraries = libraries_of_sums(run)
             if traffic is not None:
                 libraries = layers_with_storage(traffic).difference(WITH_WAITS)
+            else:
+                libraries = libraries_of_sums(run)
             if "file-uses" in summaries:
                 findings = with_fewer_calls(findings, mended, case, summaries["file-uses"], libraries)
             run_s, most_time = case.run_s, _most_time(case, libraries)
@@ -332,14 +335,16 @@ class DiagnosisPass:
         kept = not_io.beside_others(findings, run_s)
         if len(kept) < len(findings):
             refused["not-io"] = NotApplicable("I/O takes little time, and one finding may gain more")
-        findings = with_trials(run, with_sites(run, kept))
-        if any(finding.where.sites for finding in findings):
-            hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         if run.reading.doubt:
             account = None
         elif account is not None and (run.counters.overlaps or (run.unseen and run.unseen.hides_time)):
             account = account.with_unseen()
         io_s = run_s if account is None else account.io_s
+        if io_s is not None:
+            kept = [replace(x, gain_s=x.within(io_s)) if x.kind.in_io else x for x in kept]
+        findings = with_trials(run, with_sites(run, kept))
+        if any(finding.where.sites for finding in findings):
+            hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         not_examined = tuple(
             NotExamined.of(name, why, io_s if cause_of(name).in_io else run_s)
             for name, why in refused.items()
@@ -412,6 +417,6 @@ def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
     )
 
 
-def _io_by_phase(run: Run) -> CriticalIo:
+def _by_phase(kind: Callable[[Phases], Summary], run: Run) -> Summary:
     assert run.phases is not None
-    return CriticalIo(run.phases)
+    return kind(run.phases)

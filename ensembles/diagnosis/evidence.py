@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ensembles import _compiled
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import numbered_together
-from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
+from ensembles.model.events import OPS, Call, Events, is_io_of_calls
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.run.selection import Selection
-from ensembles.summaries.keyed_sums import KeyedSums
+from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows, sum_by_keys
 from ensembles.summaries.nesting import Nesting
 
 if TYPE_CHECKING:
@@ -35,19 +34,8 @@ MOST_QUARTERED = 24
 
 _TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
 
-_SUMMED_COLUMNS = ("rank", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
 ROW = ("phase", "rank", "call", "size", "depth")
-_SUMS = ("n", "time_ns", "bytes")
-_FOUND = {
-    "calls": (*ROW, *_SUMS, "repeats", "start_ns", "end_ns", "log_ns"),
-    "quarters": (*ROW, "quarter", *_SUMS, "log_ns"),
-    "ends": ("call", "size", "ragged", "n"),
-    "order": (*ROW, "jumps", *_SUMS, "log_ns"),
-    "durations": ("call", "size", "bin", "n"),
-    "uses": ("file", "rank", "bytes"),
-    "targets": ("call", "size", "target", "rank", *_SUMS, "least_ns", "log_ns"),
-}
-"""Rows of numbers of each table that `_compiled.sum_evidence` returns."""
+"""Columns by which the shared evidence (`Evidence.calls`) adds up calls."""
 
 
 def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
@@ -56,14 +44,6 @@ def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
         return np.zeros(len(chunk), np.int64)
     make = phases.phase_index
     return chunk.remembered(("phase", id(phases)), lambda events: np.maximum(make(events), 0))
-
-
-@of_calls
-def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return which functions are I/O, read and write: bits 0 to 2 of uint8, shape (len(calls),)."""
-    ops = {"read": 2, "write": 4}
-    kinds = zip(calls, is_io_of_calls(calls).tolist(), strict=True)
-    return np.array([is_io + ops.get(call.op, 0) for call, is_io in kinds], np.uint8)
 
 
 _LOWEST = (STORAGE, ("mpiio",), ("hdf5", "pnetcdf"), ("netcdf",))
@@ -133,7 +113,10 @@ class Evidence(Summary):
         Of transfers, by ``file`` and ``rank``: ``bytes``.
     """
 
-    columns = ("thread", "carried", *_SUMMED_COLUMNS)
+    columns = (
+        *("rank", "thread", "call", "depth", "carried", "file"),
+        *("offset", "requested", "moved", "start", "duration"),
+    )
     requires = RANK_ORDER
     meaning = 5
     results = _TABLES
@@ -153,9 +136,8 @@ class Evidence(Summary):
         self.phases, self.stripes = phases, stripes
         self._nesting = Nesting()
         logs = ("n", "log_ns", "time_ns")
-        keys = ("phase", "rank", "call", "size", "depth")
-        self.calls = KeyedSums(keys, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
-        self.quarters = KeyedSums((*keys, "quarter"), (*logs, "bytes"))
+        self.calls = KeyedSums(ROW, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
+        self.quarters = KeyedSums((*ROW, "quarter"), (*logs, "bytes"))
         self.durations = KeyedSums(("call", "size", "bin"), ("n",))
         self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"), ("least_ns",))
         self.ends = KeyedSums(("call", "size", "ragged"), ("n",))
@@ -169,28 +151,71 @@ class Evidence(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events of one run, those of a thread in the order of completion."""
+        inner_ns, phase = self._nesting.inner_ns(chunk), phases_of_calls(self.phases, chunk)
+        own_ns = chunk.duration if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
+        is_io = is_io_of_calls(chunk.calls)[chunk.call]
+        if not is_io.all():
+            chunk, own_ns, phase = chunk[is_io], own_ns[is_io], phase[is_io]
         if not len(chunk):
             return
-        inner_ns = self._nesting.inner_ns(chunk)
-        own_ns = None if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
-        phase = phases_of_calls(self.phases, chunk)
-        shown = {"depth": ~chunk.outermost, "requested": classed_bytes(chunk)}
-        columns = [shown.get(name, getattr(chunk, name)) for name in _SUMMED_COLUMNS]
-        found = _compiled.sum_evidence(
-            *map(np.ascontiguousarray, (*columns, phase)),
-            np.log2(np.maximum(chunk.duration, 1)),
-            kinds_of_calls(chunk.calls),
-            self.stripes,
-            own_ns,
-            order_by_start(chunk),
-            None if self.phases is not None and self.phases.count > MOST_QUARTERED else b"1",
+        size, depth = size_classes(classed_bytes(chunk)), ~chunk.outermost
+        octaves = np.log2(np.maximum(chunk.duration, 1))
+        sums = {"time_ns": own_ns, "bytes": np.maximum(chunk.moved, 0), "log_ns": octaves * np.log(2.0)}
+        row = np.empty(len(chunk), np.int32)
+        rows = sum_by_keys(
+            dict(zip(ROW, (phase, chunk.rank, chunk.call, size, depth), strict=True)),
+            sums,
+            {"start_ns": chunk.start},
+            {"end_ns": chunk.end, "last_ns": chunk.start},
+            row_of=row,
         )
-        for table, names, data in zip(_FOUND, _FOUND.values(), found, strict=True):
-            numbers = np.frombuffer(data, np.int64).reshape(len(names), -1)
-            rows = dict(zip(names, numbers, strict=True))
-            if "log_ns" in rows:
-                rows["log_ns"] = rows["log_ns"].view(np.float64)
-            getattr(self, table).add_summed(rows)
+        before, after = _successive(groups_of_rows([rows["rank"], rows["call"]])[0][row])
+        again = row[after[chunk.file[after] == chunk.file[before]]]
+        self.calls.add_summed(rows | {"repeats": np.bincount(again, minlength=len(rows["n"]))})
+        if self.phases is None or self.phases.count <= MOST_QUARTERED:
+            quarter = _quarters(rows, row, chunk.start)
+            self.quarters.add_summed(_by_part(rows, row, "quarter", quarter, sums))
+        kind, first = groups_of_rows([rows["call"], rows["size"]])
+        bins = 64 * BINS_PER_OCTAVE
+        count = np.bincount(kind[row] * bins + (octaves * BINS_PER_OCTAVE).astype(np.int64))
+        seen = np.flatnonzero(count)
+        each = {name: rows[name][first[seen // bins]] for name in ("call", "size")}
+        self.durations.add_summed(each | {"bin": seen % bins, "n": count[seen]})
+        self._add_placed(chunk, rows, row, sums)
+
+    def _add_placed(
+        self, chunk: Events, rows: dict[str, np.ndarray], row: np.ndarray, sums: dict[str, np.ndarray]
+    ) -> None:
+        """Add the transfers whose offset is known."""
+        op, low, high = chunk.op, chunk.offset, chunk.offset + sums["bytes"]
+        is_read = op == OPS.index("read")
+        placed = (is_read | (op == OPS.index("write"))) & (low >= 0) & (chunk.moved > 0)
+        use = np.empty(len(chunk), np.int32)
+        self.uses.add_summed(
+            sum_by_keys(
+                {"file": chunk.file, "rank": chunk.rank}, {"bytes": sums["bytes"]}, taken=placed, row_of=use
+            )
+        )
+        order = order_by_start(chunk)
+        at = np.flatnonzero(placed & is_read) if order is None else order[(placed & is_read)[order]]
+        before, after = _successive(use[at])
+        falls, goes_on = high[at[after]] <= low[at[before]], low[at[after]] == high[at[before]]
+        jumps = np.zeros(len(at), np.int64)
+        jumps[after] = np.where(goes_on, 0, np.where(falls, 2, 1))
+        of_reads = {name: column[at] for name, column in sums.items()}
+        self.order.add_summed(_by_part(rows, row[at], "jumps", jumps, of_reads))
+        if not self.stripes[:, 0].any():
+            return
+        width, count, first, listed = self.stripes[np.minimum(chunk.file, len(self.stripes) - 1)].T
+        placed &= width > 0
+        width, keys = np.maximum(width, 1), {name: rows[name][row] for name in ("call", "size")}
+        ragged = (low % width != 0).astype(np.int64) + (high % width != 0)
+        self.ends.add_summed(sum_by_keys(keys | {"ragged": ragged}, taken=placed))
+        number = low // width
+        placed &= (listed > 0) & ((count == 1) | (number == (high - 1) // width))
+        target = (first + number % np.maximum(count, 1)) % np.maximum(listed, 1)
+        keys |= {"target": target, "rank": chunk.rank}
+        self.targets.add_summed(sum_by_keys(keys, sums, {"least_ns": sums["time_ns"]}, taken=placed))
 
     def places(self, rows: dict[str, np.ndarray]) -> np.ndarray | None:
         """Return the columns `ROW` of rows, which find their calls; None: single calls are unknown."""
@@ -217,6 +242,33 @@ class Evidence(Summary):
         }
 
 
+def _successive(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which events follow each other in a group: the first of each two, and the second."""
+    order = np.argsort(group.astype(np.uint16) if group.max(initial=0) < 1 << 16 else group, kind="stable")
+    follows = np.flatnonzero(group[order[1:]] == group[order[:-1]])
+    return order[follows], order[follows + 1]
+
+
+def _quarters(rows: dict[str, np.ndarray], row: np.ndarray, start_ns: np.ndarray) -> np.ndarray:
+    """Return the quarter of the time that the task of each event spends in its phase."""
+    stay, first = groups_of_rows([rows["phase"], rows["rank"]])
+    low, high = rows["start_ns"][first], rows["last_ns"][first]
+    np.minimum.at(low, stay, rows["start_ns"])
+    np.maximum.at(high, stay, rows["last_ns"])
+    within = (start_ns - low[stay][row]) / (high - low + 1)[stay][row]
+    # Of spans beyond 2**53 ns, the last start may be rounded to the end.
+    quarter: np.ndarray = np.minimum((4 * within).astype(np.int64), 3)
+    return quarter
+
+
+def _by_part(
+    rows: dict[str, np.ndarray], row: np.ndarray, name: str, part: np.ndarray, sums: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Sum events by the row of their calls, and a part of it."""
+    found = sum_by_keys({"row": row, name: part}, sums)
+    return found | {key: rows[key][found["row"]] for key in ROW}
+
+
 def stripes_of(run: Run) -> np.ndarray:
     """Read the layouts of the files of a run, as `Evidence` takes them."""
     found = np.zeros((max(len(run.files), 1), 4), np.int64)
@@ -241,10 +293,6 @@ def stripes_of(run: Run) -> np.ndarray:
         )
     found[:, 3] *= most + 1
     return found
-
-
-ROW = ("phase", "rank", "call", "size", "depth")
-"""Columns by which the shared evidence (`ensembles.diagnosis.evidence.Evidence.calls`) adds up calls."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Finding, NotApplicable
 from ensembles.diagnosis.remedy import Remedy, make_finding
-from ensembles.diagnosis.summed_case import EvidenceOfSums
+from ensembles.diagnosis.without_calls import EvidenceOfSums
 from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.passes.group import SummaryRequest

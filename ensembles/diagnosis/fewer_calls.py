@@ -40,7 +40,7 @@ def with_fewer_calls(
     for finding in [] if remedy is None else make_finding(case, FEWER_CALLS, remedy):
         before_s = mended.gain_s()
         share_s = mended.gain_s(finding.saved_ns) - before_s
-        if matters(share_s, case.run_s):
+        if matters(max(share_s, (finding.gain_s or (0.0, 0.0))[1]), case.run_s):
             mended.add(finding.saved_ns)
             found.append(replace(finding, share_s=share_s))
     return [*findings, *found]
@@ -125,6 +125,8 @@ def _kind_of(call: Call, is_of_folders: bool, lookups: str) -> str:
         return "stream" if call.layer == "stdio" else of_file
     if call.op != "meta":
         return "once" if call.op in ("read", "write") else call.op
+    if "lock" in call.name:
+        return "lock"
     if call.name in MOVING:
         return "move"
     if call.name in CHANGING:
@@ -168,6 +170,8 @@ def _share_of_objects(case: Case, table: dict[str, np.ndarray], libraries: froze
 
 def _share_of_empty_syncs(case: Case, table: dict[str, np.ndarray]) -> np.ndarray:
     """Compute the share of each row's time in syncs of files and folders that no call wrote to."""
+    if not case.rows["bytes"][case.op == "write"].any():
+        return np.ones(len(case))
     ops = case.ops[table["call"]]
     written = np.bincount(table["file"], table["bytes"] * (ops == "write"), len(case.run.files))
     return share_of_rows(case, table, (ops == "sync") & (written[table["file"]] == 0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.evidence import phases_of_calls
+from ensembles.diagnosis.evidence import Evidence, phases_of_calls
 from ensembles.diagnosis.limits import SMALL_BYTES
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
@@ -141,10 +141,7 @@ class FileUses(Summary):
         libraries and in opens of what the file holds.
     """
 
-    columns = (
-        *("rank", "thread", "call", "depth", "carried", "file"),
-        *("offset", "requested", "moved", "start", "duration"),
-    )
+    columns = Evidence.columns
     requires = RANK_ORDER
     results = ("table",)
     meaning = 4
@@ -167,17 +164,20 @@ class FileUses(Summary):
         if not len(chunk):
             return
         self._calls = tuple(chunk.calls)
-        phase = phases_of_calls(self._phases, chunk)
-        if not (self._enclosing.waits or chunk.depth.any()):
-            self._add_outer(chunk, phase)
-            return
-        rows = {name: getattr(chunk, name).astype(np.int64) for name in self.columns}
-        self._add(rows | {"phase": phase, "flags": _flags_of(chunk.calls)[chunk.call]}, last=False)
+        rows = {name: getattr(chunk, name) for name in self.columns}
+        rows["phase"] = phases_of_calls(self._phases, chunk)
+        if self._enclosing.waits or chunk.depth.any():
+            rows["flags"] = _flags_of(chunk.calls)[chunk.call]
+            self._add_nested({name: column.astype(np.int64) for name, column in rows.items()}, last=False)
+        else:
+            within = _opens_and_closes(chunk.calls)[chunk.call]
+            self._add(rows | {"own_ns": chunk.duration}, np.full(len(chunk), PLAIN), within, within > 0)
 
     def finalize(self) -> None:
         """Add calls whose enclosing call never came: the program was killed inside it."""
         if self._calls:
-            self._add(dict.fromkeys((*self.columns, "phase", "flags"), np.empty(0, np.int64)), last=True)
+            none = np.empty(0, np.int64)
+            self._add_nested(dict.fromkeys((*self.columns, "phase", "flags"), none), last=True)
 
     def merge(self, other: FileUses) -> None:
         """Add the uses of other tasks of the run."""
@@ -187,63 +187,38 @@ class FileUses(Summary):
         """Return the columns of `table`."""
         return self.table.columns()
 
-    def _add_outer(self, chunk: Events, phase: np.ndarray) -> None:
-        """Add events of which none is inside another."""
-        moved = np.maximum(chunk.moved, 0)
-        placed = (chunk.offset >= 0) & (moved > 0)
-        seeks = op_of_calls(chunk.calls)[chunk.call] == _SEEK
-        rows = sum_by_keys(
-            {
-                "file": chunk.file,
-                "phase": phase,
-                "rank": chunk.rank,
-                "call": chunk.call,
-                "waits": chunk.carried & WAITS_FOR_DEVICE,
-            },
-            {"bytes": moved, "time_ns": chunk.duration},
-            {"low": np.where(placed, chunk.offset, _FAR), "start_ns": chunk.start},
-            {"high": np.where(placed | seeks, chunk.offset + moved, -1), "end_ns": chunk.end},
-            is_io_of_calls(chunk.calls)[chunk.call] & (chunk.file > 0),
-        )
-        within = _opens_and_closes(chunk.calls)[rows["call"]]
-        rows["opens"] = rows["n"] * (within == _IN_OPEN)
-        rows["opening_ns"] = rows["time_ns"] * (within == _IN_OPEN)
-        rows["with_open_ns"] = rows["time_ns"] * (within == _WITH_OPEN)
-        none = np.zeros(len(within), np.int64)
-        self.table.add_summed({"kind": np.full(len(none), PLAIN), "opening_bytes": none, **rows})
-
-    def _add(self, rows: Rows, last: bool) -> None:
+    def _add_nested(self, rows: Rows, last: bool) -> None:
+        """Add events of which some are inside others, once these are known."""
         rows = self._enclosing.complete(rows, last)
-        wanted = is_io_of_calls(self._calls)[rows["call"]] & (rows["file"] > 0)
         kind = _kinds(rows, op_of_calls(self._calls)[rows["call"]], _is_posix(self._calls)[rows["call"]])
-        within, is_outermost = _within(rows, _opens_and_closes(self._calls)[rows["call"]])
-        reads = np.array([call.layer in STORAGE and call.op == "read" for call in self._calls])[rows["call"]]
-        opening = within == _IN_OPEN
-        rows |= {"opening": opening, "opens": opening & is_outermost, "read_to_open": opening & reads}
-        rows["with_open"] = within == _WITH_OPEN
-        at = np.flatnonzero(wanted)
-        rows = {name: column[at] for name, column in rows.items()}
-        moved = np.maximum(rows["moved"], 0)
-        placed = (rows["offset"] >= 0) & (moved > 0)
-        seeks = op_of_calls(self._calls)[rows["call"]] == _SEEK
-        self.table.add(
-            rows
-            | {
-                "kind": kind[at],
-                "waits": rows["carried"] & WAITS_FOR_DEVICE,
-                "n": np.ones(len(at), np.int64),
-                "bytes": moved,
-                "time_ns": rows["own_ns"],
-                "low": np.where(placed, rows["offset"], _FAR),
-                "high": np.where(placed | seeks, rows["offset"] + moved, -1),
-                "start_ns": rows["start"],
-                "end_ns": rows["start"] + rows["duration"],
-                "opens": rows["opens"].astype(np.int64),
-                "opening_ns": rows["own_ns"] * rows["opening"],
-                "with_open_ns": rows["own_ns"] * rows["with_open"],
-                "opening_bytes": moved * rows["read_to_open"],
+        self._add(rows, kind, *_within(rows, _opens_and_closes(self._calls)[rows["call"]]))
+
+    def _add(self, rows: Rows, kind: np.ndarray, within: np.ndarray, is_outermost: np.ndarray) -> None:
+        """Sum events whose kind is known, and which opens and closes of libraries they are within."""
+        op, moved = op_of_calls(self._calls)[rows["call"]], np.maximum(rows["moved"], 0)
+        placed, opening = (rows["offset"] >= 0) & (moved > 0), within == _IN_OPEN
+        keys = {name: rows[name] for name in ("file", "phase", "rank", "call")}
+        sums = {"bytes": moved, "time_ns": rows["own_ns"]}
+        if within.any():
+            reads = np.array([call.layer in STORAGE for call in self._calls])[rows["call"]] & (op == _READ)
+            sums |= {
+                "opens": opening & is_outermost,
+                "opening_ns": rows["own_ns"] * opening,
+                "with_open_ns": rows["own_ns"] * (within == _WITH_OPEN),
+                "opening_bytes": moved * (opening & reads),
             }
+        found = sum_by_keys(
+            keys | {"kind": kind, "waits": rows["carried"] & WAITS_FOR_DEVICE},
+            sums,
+            {"low": np.where(placed, rows["offset"], _FAR), "start_ns": rows["start"]},
+            {
+                "high": np.where(placed | (op == _SEEK), rows["offset"] + moved, -1),
+                "end_ns": rows["start"] + rows["duration"],
+            },
+            is_io_of_calls(self._calls)[rows["call"]] & (rows["file"] > 0),
         )
+        none = np.zeros(len(found["n"]), np.int64)
+        self.table.add_summed(dict.fromkeys(_OF_LIBRARIES, none) | found)
 
 
 def _within(rows: Rows, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

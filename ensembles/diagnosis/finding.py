@@ -193,10 +193,13 @@ class Finding:
     trial: str = ""
 
     def __post_init__(self) -> None:
-        times_s = [self.evidence[name] for name in ("time_s", "waiting_s") if name in self.evidence]
-        if self.gain_s is not None and times_s:
-            low_s, high_s = (min(end_s, max(times_s)) for end_s in self.gain_s)
-            object.__setattr__(self, "gain_s", (low_s, high_s))
+        if "time_s" in self.evidence:
+            object.__setattr__(self, "gain_s", self.within(self.evidence["time_s"]))
+
+    def within(self, time_s: float) -> tuple[float, float] | None:
+        """Return the gain as far as it is within some time, or the waiting between its calls."""
+        most_s = max(time_s, self.evidence.get("waiting_s", 0.0))
+        return self.gain_s and (min(self.gain_s[0], most_s), min(self.gain_s[1], most_s))
 
     @property
     def kind(self) -> Cause:

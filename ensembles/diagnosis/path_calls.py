@@ -9,10 +9,10 @@ import numpy as np
 from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.limits import AGAIN, DENSE, FEW, LARGE_BYTES, LEAST_CALLS, LOW, MOST
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_FAILURES, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.storage_load import without_the_flush_ns
 from ensembles.diagnosis.with_meetings import Busy
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 
 _FILE_CALLS = (
-    "dup dup2 dup3 fallocate fchmod fchown fcntl fcntl_lock fgetxattr flistxattr flock fremovexattr "
-    "fsetxattr fstat fstatfs fstatvfs ftruncate futimens futimes lockf posix_fadvise posix_fallocate "
-    "readahead readdir"
+    "chmod chown dup dup2 dup3 fallocate fchmod fchmodat fchown fchownat fcntl fcntl_lock fgetxattr "
+    "flistxattr flock fremovexattr fsetxattr fstat fstatfs fstatvfs ftruncate futimens futimes futimesat "
+    "lchown lockf lremovexattr lsetxattr lutimes posix_fadvise posix_fallocate readahead readdir removexattr "
+    "setxattr truncate utime utimensat utimes"
 )
 ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
-"""Functions of the operation ``meta`` that take an open file: they ask for no path."""
+"""Functions of the operation ``meta`` that take an open file, or change one: they ask for no path."""
 
 ON_OPEN = ("fcntl", "fstat", "lseek", "posix_fadvise")
 """Functions without bytes that go with an open: a file that is kept open needs them once."""
@@ -216,22 +217,22 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     moves = 2 * int(table["n"][chosen & np.isin(names, list(MOVING))].sum()) > count
     name, verb = ("made-and-moved", "moves") if moves else ("made-and-removed", "removes")
     written = np.bincount(table["file"], table["bytes"] * (ops == "write"))[table["file"]] > 0
-    if 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
+    if not moves and 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
         name, verb = "lock-file", "removes, without a byte written to it,"
     sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
     return Avoidable(share, counted, Check(name, sentence))
 
 
 LEAST_FILES = 32
-"""Files that several tasks open from which one task could open them for all."""
+"""Paths that several tasks ask for from which one task could ask for all."""
 
 
 def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ...], Check | None]:
-    """Compute which share of the opens and closes others make for the same small files."""
+    """Compute which share of the lookups and closes others make for the same paths, or small files."""
     table = uses.table.columns()
     op, posix = case.ops[table["call"]], case.layers[table["call"]] == "posix"
     nothing = np.zeros(len(case)), (), None
-    opens = posix & (op == "open")
+    opens = posix & looks_up(case.names[table["call"]], op)
     if len(case.ranks) < 2 or not opens.any():
         return nothing
     size = int(table["file"].max()) + 1
@@ -243,14 +244,14 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
     chosen = (tasks >= max(2, len(case.ranks) / 2)) & (moved <= LARGE_BYTES * times) & read_only
     if np.count_nonzero(chosen) < LEAST_FILES:
         return nothing
-    mine = posix & np.isin(op, ("open", "close")) & chosen[table["file"]]
+    mine = (opens | (posix & (op == "close"))) & chosen[table["file"]]
     share = share_of_rows(case, table, mine, 1 - 1 / np.maximum(tasks, 1)[table["file"]])
     numbers = np.flatnonzero(chosen)
     names = tuple(case.run.files[number] for number in numbers.tolist())
     each = bytes_text(round(float(moved[chosen].sum() / times[chosen].sum())))
     sentence = (
-        f"{count_text(len(numbers), 'file')} with {each} for each open are opened by {tasks[chosen].min()} "
-        "tasks or more each"
+        f"{count_text(len(numbers), 'path')} with {each} for each call are asked for by "
+        f"{tasks[chosen].min()} tasks or more each"
     )
     return share, names, Check("same-files-by-all", sentence)
 
@@ -308,7 +309,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     if repeated < AGAIN and not removes:
         return None
     checks = tuple(each for each in (again.check, temporary.check, files_check) if each is not None)
-    what = "for files that other tasks open too"
+    what = "for paths that other tasks ask for too"
     if again.check is not None:
         is_other = again.check.name == "paths-asked-before"
         what = "for paths that the task asked for before" if is_other else "for the same path again"
@@ -335,7 +336,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),
-        likely,
+        share * case.rows["time_ns"],
         files,
         advice=advice,
     )

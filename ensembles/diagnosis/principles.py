@@ -289,6 +289,8 @@ ADVICE_OF_CALLS = {
     "seek fills it anew; pread and pwrite take the offset; Python's open() seeks too: keep the file open",
     "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
     "its first write",
+    "lock": "lock once for many records, and do less while the lock is held: a call waits as long as another "
+    "task holds it; a file or a range for each task needs none",
     "path": "look a path up once, or read its folder once instead of asking for each path",
     "scan": "scan the folder once and keep what it held, instead of reading it and asking for each of its "
     "paths again: remember the newest name, write it to an index or a link, or put steps into folders",

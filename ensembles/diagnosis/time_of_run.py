@@ -20,8 +20,7 @@ from ensembles.diagnosis.finding import (
     Finding,
     NotApplicable,
 )
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES
-from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN
+from ensembles.diagnosis.limits import COPIED_BYTES, LEAST_CALLS, MARGIN
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -41,9 +40,10 @@ from ensembles.diagnosis.rules.collective import collective_calls
 from ensembles.diagnosis.rules.small_requests import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.levels import SIGNIFICANT
 from ensembles.model.units import share_text
 from ensembles.statistics import special
-from ensembles.structure.late_entry import LEVEL, LateEntry
+from ensembles.structure.late_entry import LateEntry
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
 
@@ -320,5 +320,5 @@ def _in_turns_s(case: Case) -> float:
             fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
             log_p += (len(order) - 1) * np.log(max(1 - fills, 1e-9))
     # The p-values of all phases, 1 of those in which tasks overlap, by R. A. Fisher's method.
-    is_sure = all_windows > 0 and float(special.chdtrc(2 * all_windows, -2 * log_p)) < LEVEL
+    is_sure = all_windows > 0 and float(special.chdtrc(2 * all_windows, -2 * log_p)) < SIGNIFICANT
     return 1e-9 * found_ns if is_sure and 2 * in_turns > all_windows else 0.0

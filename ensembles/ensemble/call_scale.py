@@ -14,7 +14,7 @@ from ensembles.ensemble.inputs import checked_per, describe_calls
 from ensembles.model.calls import OPS
 from ensembles.model.errors import EnsioError
 from ensembles.model.filters import checked_quantity
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import MIB, MOST_NAMED, bytes_text, count_text, seconds_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
     from ensembles.statistics.modes.modes import Modes
 
-
-MIB = float(1 << 20)
 
 _OWN_STEP_S = 1.01e-9
 """The bin law counts whole nanoseconds, so that this step of a clock makes no difference."""
@@ -154,9 +152,6 @@ def with_quantity(described: tuple[str, str, list[str]], quantity: str) -> tuple
     return f"{name}, in flight" if name else "requests in flight", op, [*notes, OVERLAP]
 
 
-_MOST_WAITS = 3
-
-
 def note_on_waits(run: Run, selection: Selection, events: Events) -> list[str]:
     """Return a note that names the calls in which the program waits for the requests of an ensemble."""
     from ensembles.passes.summary import ignoring_run
@@ -173,7 +168,7 @@ def note_on_waits(run: Run, selection: Selection, events: Events) -> list[str]:
             if not call.waits_for_tasks
         ),
         reverse=True,
-    )[:_MOST_WAITS]
+    )[:MOST_NAMED]
     if not found:
         return []
     told = " and ".join(

@@ -14,6 +14,7 @@ import numpy as np
 from ensembles.ensemble.call_scale import with_step
 from ensembles.ensemble.inputs import as_integers
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import MIB
 from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
@@ -148,9 +149,6 @@ class EnsembleCalls:
         return max(len(np.unique(rank)), 1)
 
 
-_MIB = float(1 << 20)
-
-
 def steps_of_turns(ensemble: EnsembleCalls) -> StepsOfTurns | None:
     """Find the steps in which nodes, or tasks, are served one after the other.
 
@@ -175,7 +173,7 @@ def _ends_ns(ensemble: EnsembleCalls) -> np.ndarray:
     assert ensemble.bytes is not None
     durations_s = ensemble.durations_s
     if ensemble.per == "MiB":
-        durations_s = durations_s * (ensemble.bytes / _MIB)
+        durations_s = durations_s * (ensemble.bytes / MIB)
     return ensemble.start_ns + np.rint(1e9 * durations_s).astype(np.int64)
 
 

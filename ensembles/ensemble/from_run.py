@@ -132,14 +132,14 @@ def _of_selections(
     return [ensemble_from_run(run, selection, per) for selection in selections]
 
 
-def request_of_counts(run: Run, selections: Sequence[Selection], per: Per = "call") -> SummaryRequest | None:
+def request_of_counts(run: Run, selections: Sequence[Selection]) -> SummaryRequest | None:
     """Return the request for the counts that `ensembles_from_run` needs, to join it to another pass.
 
     Phases are detected if they are not known.
     """
     if not _are_counted_together(run, selections) or run.phases is None:
         return None
-    return SummaryRequest(*_made_between(selections, per, run.phases, _groups_of(run.phases)))
+    return SummaryRequest(*_made_between(selections, "call", run.phases, _groups_of(run.phases)))
 
 
 def _are_counted_together(run: Run, selections: Sequence[Selection]) -> bool:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.call_scale import MIB, step_of
+from ensembles.ensemble.call_scale import step_of
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.inputs import call_name, caveats_about, op_name
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import MIB
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns, ordinal_range
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ensembles.ensemble.from_run import has_single_calls
 from ensembles.model.events import OPS, Call, Events
-from ensembles.model.units import bytes_text, count_text, share_text, size_text
+from ensembles.model.units import MOST_NAMED, bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.summaries.bins import size_class
 from ensembles.summaries.keyed_sums import sum_by_keys
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
 
-_NAMED = 3
-"""Most groups left out that are named; any others are counted."""
 
 _TRANSFERS = ("read", "write")
 
@@ -229,13 +227,13 @@ def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
     share = f", which {' and '.join(parts)}" if parts else ""
     # Of calls without bytes, only the operations are named where others moved some.
     named = [group for group in left if group.bytes or not whole]
-    told = [f"{group}, {group.filters}" for group in named[:_NAMED]]
-    if len(named) > _NAMED:
-        told.append(count_text(len(named) - _NAMED, "other group"))
+    told = [f"{group}, {group.filters}" for group in named[:MOST_NAMED]]
+    if len(named) > MOST_NAMED:
+        told.append(count_text(len(named) - MOST_NAMED, "other group"))
     ops = dict.fromkeys(group.op for group in left if group not in named)
     if ops:
         told.append(f"{', '.join(ops)} calls (--op)")
-    text = f"taken are {' and '.join(map(str, taken[:_NAMED]))}{share}; left out: {'; '.join(told)}"
+    text = f"taken are {' and '.join(map(str, taken[:MOST_NAMED]))}{share}; left out: {'; '.join(told)}"
     return text + _where_most_time_is(taken, left, time_ns)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from ensembles.faces.words import cell, sentence
 from ensembles.model.notebook_html import bars_svg, facts_html
@@ -11,14 +12,19 @@ from ensembles.model.statement import Bars, Facts, Part, Table
 from ensembles.model.units import count_text, seconds_text
 
 
-def answer_html(parts: Iterable[Part], limit: int, more: str) -> str:
-    """Format the parts of an answer, one below the other."""
-    return "\n".join(_part(part, limit, more) for part in parts)
+def answer_html(
+    parts: Iterable[Part], limit: int | None, more: str, colours: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Format the parts of an answer, one below the other.
+
+    `colours`: of the swatches of rows, by the text of their first cell.
+    """
+    return "\n".join(_part(part, limit, more, colours) for part in parts)
 
 
-def _part(part: Part, limit: int, more: str) -> str:
+def _part(part: Part, limit: int | None, more: str, colours: Mapping[str, str]) -> str:
     if isinstance(part, Table):
-        return _table(part, limit, more)
+        return _table(part, limit, more, colours)
     if isinstance(part, Bars):
         return _bars(part)
     if isinstance(part, Facts):
@@ -34,7 +40,7 @@ def _bars(part: Bars) -> str:
     return bars_svg(found.amounts.tolist(), low, high, sentence(part.caption))
 
 
-def _table(table: Table, limit: int, more: str) -> str:
+def _table(table: Table, limit: int | None, more: str, colours: Mapping[str, str]) -> str:
     """Format the rows that are shown, and count the others."""
     shown, left_out = table.shown(limit)
     if not shown:
@@ -43,8 +49,11 @@ def _table(table: Table, limit: int, more: str) -> str:
     rows = []
     for row in shown:
         title = f' title="{html.escape(sentence(table.hover[row]))}"' if table.hover else ""
-        cells = (html.escape(cell(column.values[row], column.unit)) for column in table.columns)
-        rows.append(f"<tr{title}><td>{'</td><td>'.join(cells)}</td></tr>")
+        texts = [html.escape(cell(column.values[row], column.unit)) for column in table.columns]
+        cells = [f'<td class="wrapped">{text}' if len(text) > 48 else f"<td>{text}" for text in texts]
+        if colour := colours.get(texts[0]):
+            cells[0] = f'<td><span class="swatch" style="background:{colour}"></span>{texts[0]}'
+        rows.append(f"<tr{title}>{'</td>'.join(cells)}</td></tr>")
     parts = [f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"]
     if left_out:
         parts.append(f'<p class="under">{count_text(left_out, f"more {table.noun}")}: {more} lists all.</p>')

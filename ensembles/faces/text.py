@@ -12,7 +12,7 @@ from ensembles.faces.words import cell, sentence
 from ensembles.model.statement import Bars, Column, Facts, Part, Table
 from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import count_text, seconds_text
-from ensembles.model.wrapped import wrapped
+from ensembles.model.wrapped import WIDTH, wrapped
 
 
 def answer_text(parts: Iterable[Part], limit: int | None = None) -> str:
@@ -96,12 +96,11 @@ def _arguments(
     return [column.header for column in columns], list(zip(*texts, strict=True)), left
 
 
-COLUMNS = 76
-ROWS = 5
-
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = len(_BLOCKS) - 1
 _MARGIN = "  "
+COLUMNS = WIDTH - 2 * len(_MARGIN)
+ROWS = 5
 _PER_OCTAVE = (32, 16, 8, 4, 2, 1)
 _FEW_BINS = 16
 _CALLS_PER_BIN = 5
@@ -112,7 +111,6 @@ def bars_text(bars: Bars, rows: int = ROWS) -> str:
 
     Examples
     --------
-    >>> from ensembles.faces.text import bars_text
     >>> from ensembles.model.statement import Bars, Statement
     >>> ensemble = en.Ensemble(np.repeat([0.001, 0.002, 0.004], [10, 40, 20]))
     >>> bars = Bars(lambda bins: ensemble.histogram(bins=bins), 70, [0.002], Statement("sites.none"))

@@ -29,7 +29,7 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "p": lambda value: f"{value:.2g}",
     "number": number_text,
     "time": lambda value: f"{value:%Y-%m-%d %H:%M:%S}",
-    "to 0.01": lambda value: f"{value:.2f}",
+    "to 0.01": lambda value: f"{value:z.2f}",
     "spread in log": lambda value: f"± {share_text(value)}" if value < 1 else f"× {math.exp(value):.1f}",
     "rate in time": lambda value: _rate_in_time(*value),
     "s of rank": lambda value: (

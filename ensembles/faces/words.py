@@ -62,6 +62,7 @@ WORDS = {
         "Share: of the time in I/O calls."
     ),
     "sites.hint": "{hint:clause}.",
+    "report.note": "{note}",
     "sites.frames": "{frames}",
     "sites.only_wait": "Share: of the time in I/O calls; sites without it only wait for other tasks.",
     "scaling.what": "Rates of bytes {direction}, while files were open",
@@ -489,7 +490,6 @@ def cell(value: Any, unit: str) -> str:
 
     Examples
     --------
-    >>> from ensembles.faces.words import cell
     >>> cell(0.25, "s"), cell(2, "n task"), cell(None, "s"), cell("none", "s")
     ('250 ms', '2 tasks', '', 'none')
     """
@@ -515,7 +515,6 @@ def sentence(said: Statement) -> str:
 
     Examples
     --------
-    >>> from ensembles.faces.words import sentence
     >>> from ensembles.model.statement import Statement
     >>> sentence(Statement("phases.outside", {"calls": 1}))
     'Outside all phases: 1 call.'

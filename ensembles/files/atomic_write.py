@@ -49,7 +49,6 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     Examples
     --------
     >>> import os, tempfile
-    >>> from ensembles.files.atomic_write import atomic_write
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "report.html")
     ...     with atomic_write(path) as descriptor:

@@ -23,7 +23,6 @@ def process_file_of(spool: str) -> str:
 
     Examples
     --------
-    >>> from ensembles.files.names import process_file_of
     >>> process_file_of("run/node1-42-7.spool")
     'run/node1-42-7.ensio'
     """
@@ -38,7 +37,6 @@ def split_launch(path: str) -> tuple[str, int]:
 
     Examples
     --------
-    >>> from ensembles.files.names import split_launch
     >>> split_launch("runs/of-today")
     ('runs/of-today', 0)
     """

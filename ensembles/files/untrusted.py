@@ -14,6 +14,9 @@ from ensembles.model.errors import EnsioError
 MOST_PART_BYTES, SMALL_PART_BYTES = 1 << 28, 1 << 26
 """Largest part of a file that is read at once, and the largest that is whatever its packed length says."""
 
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+"""Modes of folders in which other users can make files."""
+
 
 class Reading:
     """Context that turns the error of a file that cannot be read into a sentence with its path."""

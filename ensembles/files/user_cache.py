@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ensembles.files.site_settings import setting
-from ensembles.files.untrusted import open_regular
+from ensembles.files.untrusted import OTHERS_WRITE, open_regular
 
 MOST_BYTES = 256 << 20
 """Size of all files; the oldest are removed above it."""
 
 _FOLDER = "ensio"
-_PRIVATE = 0o700
-_OTHERS_WRITE = 0o022
 
 
 def is_switched_off() -> bool:
@@ -69,7 +67,7 @@ def made_once(folder: str, name: str, make: Callable[[str], None]) -> str:
         place = os.path.join(_base(), _FOLDER, folder)
         path = os.path.join(place, name)
         if not os.path.exists(path):
-            os.makedirs(place, _PRIVATE, exist_ok=True)
+            os.makedirs(place, stat.S_IRWXU, exist_ok=True)
             half = os.path.join(place, f".{os.urandom(8).hex()}")
             make(half)
             os.rename(half, path)
@@ -108,11 +106,11 @@ def _opened_folder(create: bool) -> Iterator[int]:
             # As root with the settings of a user, nothing is made in the user's folders.
             if os.stat(os.path.dirname(each)).st_uid == os.geteuid():
                 with suppress(FileExistsError):
-                    os.mkdir(each, _PRIVATE)
+                    os.mkdir(each, stat.S_IRWXU)
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status = os.fstat(folder)
-        if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+        if status.st_uid != os.geteuid() or status.st_mode & OTHERS_WRITE:
             raise PermissionError(path)
         yield folder
     finally:

@@ -10,8 +10,7 @@ import numpy as np
 from ensembles.comparison.components import PLACE, TAIL, TAIL_PLACE, WEIGHT, WIDTH
 from ensembles.comparison.difference import Difference
 from ensembles.history.record import RunRecord
-from ensembles.history.series import CALLS, COMMON, PHASE, RATE, TIME, Part, Series
-from ensembles.history.windows import Tested
+from ensembles.history.series import CALLS, COMMON, PHASE, RATE, TIME, Part, Series, Tested
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text, share_text
 

@@ -20,12 +20,15 @@ from ensembles.history.record import RunRecord
 from ensembles.history.series import (
     CALLS,
     COMMON,
+    WINDOWS,
     Series,
+    Tested,
+    first_changed,
+    judge_windows,
     kinds_of_other_sizes,
     make_series,
 )
 from ensembles.history.store import Acknowledgement, History, StoredRun
-from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text
@@ -123,7 +126,7 @@ def check(
 
     Notes
     -----
-    The run is the sampling unit. See `ensembles.history.windows` for the tests.
+    The run is the sampling unit. See `ensembles.history.series` for the tests.
 
     Examples
     --------
@@ -385,7 +388,7 @@ def _listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + more
 
 
-def control_false_alarms(found: Sequence[Check], share: float = COMPARED_LEVEL) -> list[Check]:
+def control_false_alarms(found: Sequence[Check]) -> list[Check]:
     """Keep the changes whose experiments stand out among all that were checked.
 
     References
@@ -395,7 +398,7 @@ def control_false_alarms(found: Sequence[Check], share: float = COMPARED_LEVEL) 
     """
     least = [min((one.p for one in each.changes), default=1.0) for each in found]
     order = np.argsort(least)
-    allowed = share * np.arange(1, len(found) + 1) / max(len(found), 1)
+    allowed = COMPARED_LEVEL * np.arange(1, len(found) + 1) / max(len(found), 1)
     passed = np.flatnonzero(np.array(least)[order] <= allowed)
     kept = set(order[: passed[-1] + 1].tolist()) if len(passed) else set()
     return [

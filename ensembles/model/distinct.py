@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-_MOST_KEYS = 1 << 62
+from ensembles.model.units import HALF_INT64
+
 _DENSE = 4
 
 
@@ -59,7 +60,7 @@ def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return stacked, np.empty(0, np.int64)
     least = stacked.min(axis=1)
     widths = [int(high) - int(low) + 1 for low, high in zip(least, stacked.max(axis=1), strict=True)]
-    if math.prod(widths) >= _MOST_KEYS:
+    if math.prod(widths) >= HALF_INT64:
         rows, number = np.unique(stacked, axis=1, return_inverse=True)
         return rows, number.reshape(-1)
     key = np.zeros(count, np.int64)

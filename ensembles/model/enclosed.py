@@ -47,8 +47,7 @@ def _inside(events: Events, among: np.ndarray) -> Events:
         columns["depth"] = among.astype(np.uint8)
     if "carried" in columns:
         columns["carried"] = np.where(among, events.carried, np.uint8(0))
-    make = Events if len(columns) == len(COLUMNS) else Events.partly
-    found = make(columns, events.calls, events.files, events.sites)
+    found = Events.partly(columns, events.calls, events.files, events.sites)
     found.clock_step_s = events.clock_step_s
     return found.derived_as(events)
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ensembles.model.lustre import Component, Striping
+from ensembles.model.units import AT_ONCE
 
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
 
 _MOST = np.iinfo(np.int64).max
-_BLOCK = 1 << 20
-"""Pieces that are computed at once: their arrays take some 100 MiB."""
 
 
 class Pieces(NamedTuple):
@@ -99,7 +98,7 @@ class Layouts:
         first = begin // self._size[part]
         count = np.minimum((end - 1) // self._size[part] - first + 1, self._stripes[part])
         behind = np.cumsum(count)
-        cuts = np.searchsorted(behind, np.arange(_BLOCK, behind[-1] if len(behind) else 0, _BLOCK))
+        cuts = np.searchsorted(behind, np.arange(AT_ONCE, behind[-1] if len(behind) else 0, AT_ONCE))
         for mine in np.split(np.arange(len(count)), np.unique(cuts)):
             if len(mine):
                 yield self._on_stripes(number[mine], part[mine], begin[mine], end[mine], count[mine])

@@ -131,11 +131,11 @@ class KernelBytes:
     """What the kernel counted in the processes of a run, to compare with what was recorded."""
 
     # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets.
-    read: int
-    written: int
+    read: int = 0
+    written: int = 0
     # fetched, dirtied: Bytes that were fetched from storage, and that are to be sent there.
-    fetched: int
-    dirtied: int
+    fetched: int = 0
+    dirtied: int = 0
     # excluded_read, excluded_written: Bytes of calls that are not recorded because of their file, pipes and
     # sockets included.
     excluded_read: int = 0
@@ -144,8 +144,8 @@ class KernelBytes:
     # ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a process
     # was seen with a context of libaio, or rings of io_uring; ``piped-in``, ``piped-out``: the standard
     # input, or output, of a process without a launcher was a pipe; ``inline-stdio``: inline functions of
-    # stdio moved bytes of files; ``children``: a process has waited for children; ``mapped``: strace shows
-    # that the program mapped files.
+    # stdio moved bytes of files; ``children``: a process has waited for children; ``mapped``: another
+    # tool shows that the program mapped files.
     facts: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()  # File names of shared libraries of a relinked program that may do I/O
     # Why a program among the processes could not be recorded, and what to do.
@@ -190,6 +190,11 @@ class RunMetadata:
     flights: dict[str, Flights] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
     left_out: int = 0
+
+    def has_maps(self) -> None:
+        """Keep that the program mapped files, accesses to which are in no call."""
+        self.kernel_bytes = KernelBytes(facts=("mapped",))
+
     has_events: bool = field(default=True, init=False)
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_MOST = 3
+from ensembles.model.units import MOST_NAMED
+
 _LEAST_RATIO = 0.6
 _SHOWN = 12
 
@@ -27,7 +28,7 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
         # The bounds are quick, and a run may have a million files.
         if matcher.real_quick_ratio() >= _LEAST_RATIO and matcher.quick_ratio() >= _LEAST_RATIO:
             scored.append((-matcher.ratio(), other))
-    return [other for score, other in sorted(scored)[:_MOST] if -score >= _LEAST_RATIO]
+    return [other for score, other in sorted(scored)[:MOST_NAMED] if -score >= _LEAST_RATIO]
 
 
 def suggestion(name: str, known: Iterable[str], what: str = "") -> str:

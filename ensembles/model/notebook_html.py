@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import MOST_ROWS, bytes_text, count_text, seconds_text
 
 _WIDTH, _HEIGHT, _ROW = 320, 60, 28
 _MOST_CALLS = 5
-_MOST_ROWS = 20
 
 
 def escaped(text: str) -> str:
@@ -50,9 +49,9 @@ def table_html(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = list(rows)
     head = "".join(f"<th>{escaped(header)}</th>" for header in headers)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in line)}</tr>" for line in lines[:_MOST_ROWS]
+        f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in line)}</tr>" for line in lines[:MOST_ROWS]
     )
-    more = len(lines) - _MOST_ROWS
+    more = len(lines) - MOST_ROWS
     rest = f"<p>and {count_text(more, 'more row')}</p>" if more > 0 else ""
     return f"<table><tr>{head}</tr>{body}</table>{rest}"
 
@@ -84,9 +83,7 @@ def bars_svg(counts: Sequence[float], low: str, high: str, title: str, colour: s
     )
 
 
-def intervals_svg(
-    rows: Sequence[tuple[str, float, float, str]], low: str, high: str, title: str, rule: float | None = None
-) -> str:
+def intervals_svg(rows: Sequence[tuple[str, float, float, str]], low: str, high: str, title: str) -> str:
     """Draw named intervals below each other as an inline SVG.
 
     `rows`: name, the two ends as parts of the axis (0 to 1; what lies beyond is cut), and colour of each one.
@@ -107,14 +104,10 @@ def intervals_svg(
             f'<text y="{_ROW * number + 12}" fill="currentColor">{escaped(name)}</text><rect x="{left:.1f}" '
             f'y="{_ROW * number + 16}" width="{max(right - left, 2):.1f}" height="8" fill="{colour}"/>'
         )
-    line = ""
-    if rule is not None and 0 <= rule <= 1:
-        x = f"{_WIDTH * rule:.1f}"
-        line = f'<line x1="{x}" x2="{x}" y1="0" y2="{bottom}" stroke="currentColor" stroke-dasharray="3"/>'
     return (
         f'<svg role="img" width="{_WIDTH}" height="{bottom + 36}" viewBox="0 -18 {_WIDTH} {bottom + 36}" '
         f'font-family="sans-serif" font-size="11" style="overflow:visible"><title>{escaped(title)}</title>'
-        f'{"".join(drawn)}{line}<g fill="currentColor"><text y="-5">{escaped(title)}</text>'
+        f'{"".join(drawn)}<g fill="currentColor"><text y="-5">{escaped(title)}</text>'
         f'<text y="{bottom + 14}">{escaped(low)}</text>'
         f'<text x="{_WIDTH}" y="{bottom + 14}" text-anchor="end">{escaped(high)}</text></g></svg>'
     )

@@ -29,22 +29,8 @@ if TYPE_CHECKING:
 _COMMAND = "ENSIO_COMMAND"
 _SIMULATED = "ENSIO_SIMULATED_"
 
-POINT_TO_POINT = frozenset(
-    f"MPI_{name}"
-    for name in [
-        "Wait",
-        "Waitall",
-        "Waitany",
-        "Waitsome",
-        "Test",
-        "Testall",
-        "Testany",
-        "Testsome",
-        "Recv",
-        "Sendrecv",
-        "Probe",
-    ]
-)
+_WAITS = "Wait Waitall Waitany Waitsome Test Testall Testany Testsome Recv Sendrecv Probe"
+POINT_TO_POINT = frozenset(f"MPI_{name}" for name in _WAITS.split(" "))
 """Functions that wait for messages, or complete I/O (``libtrace/calls/mpisync.def``)."""
 
 WHY_DROPPED = {

@@ -18,7 +18,17 @@ LATEST_S, LONGEST_S = 1 << 33, 1e9
 DEFLATE_RATIO = 1032  # Zlib makes at most so many bytes of one
 LARGEST_INT64 = (1 << 63) - 1
 HALF_INT64 = 1 << 62  # Two numbers below it add up within 64 bits: larger ones in a file are damage
+MIB = float(1 << 20)  # Bytes
 NS_PER_S, S_PER_NS, DAY_S = 1e9, 1e-9, 86_400
+
+MOST_NAMED = 3
+"""Names that a sentence lists; any others are counted."""
+
+MOST_ROWS = 20
+"""Rows of a table that shows the first ones only."""
+
+AT_ONCE = 1 << 20
+"""Pieces that are computed at once: their arrays take some 100 MiB."""
 
 STRACE = "strace -f -ttt -T -y -o FILE records it (ensio info FILE)"
 """What to do about I/O that the recorder cannot see."""

@@ -38,7 +38,7 @@ MOST_BYTES = 10 << 20
 """Longer results are not kept, bytes."""
 
 _MAGIC = b"ensio kept\n"
-_DIGEST_BYTES = 16
+DIGEST_BYTES = 16
 _HEAD = struct.Struct("<Q")
 
 
@@ -84,7 +84,7 @@ def _described(thing: Any) -> str:
     if isinstance(thing, np.ndarray):
         from hashlib import blake2b
 
-        digest = blake2b(thing.tobytes(), digest_size=_DIGEST_BYTES).hexdigest()
+        digest = blake2b(thing.tobytes(), digest_size=DIGEST_BYTES).hexdigest()
         return f"{thing.dtype.str}{thing.shape}{digest}"
     if is_dataclass(thing) and not isinstance(thing, type):
         values = [
@@ -122,7 +122,7 @@ def seal(identity: bytes, key: str, data: bytes) -> bytes:
 
 def unseal(identity: bytes, key: str, sealed: bytes) -> bytes:
     """Return the data of `seal`."""
-    begin = len(_MAGIC) + _DIGEST_BYTES
+    begin = len(_MAGIC) + DIGEST_BYTES
     data = sealed[begin:]
     if sealed[:begin] != _MAGIC + _checksum(identity, key, data):
         raise NotKept("the checksum is wrong")
@@ -137,7 +137,7 @@ def name_of(identity: bytes, key: str) -> str:
 def _checksum(identity: bytes, key: str, data: bytes) -> bytes:
     from hashlib import blake2b  # with OpenSSL
 
-    digest = blake2b(digest_size=_DIGEST_BYTES)
+    digest = blake2b(digest_size=DIGEST_BYTES)
     for part in (identity, key.encode("utf-8", "surrogatepass")):
         digest.update(_HEAD.pack(len(part)) + part)
     digest.update(data)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import HALF_INT64
 
 if TYPE_CHECKING:
     from ensembles.model.events import Events
@@ -29,7 +30,6 @@ _BYTES_OF_PROGRAM = 160 << 20
 _BYTES_PER_THREAD = 32 << 20
 _BYTES_PER_HELD_EVENT = 240
 _MOST_CHUNK_EVENTS = 1 << 15
-_UNLIMITED = 1 << 60
 
 _CHECKED_EVENTS = 1 << 17
 """Events between two checks of the memory: a check takes as long as counting some thousands of events."""
@@ -189,7 +189,7 @@ def _limits(top: Path, place: str, name: str) -> list[int]:
     for group in (folder, *folder.parents):
         with suppress(OSError, ValueError):
             limit = int((group / name).read_text(encoding="ascii"))
-            found += [limit] if 0 < limit < _UNLIMITED else []
+            found += [limit] if 0 < limit < HALF_INT64 else []
         if group == top:
             break
     return found

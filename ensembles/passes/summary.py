@@ -62,6 +62,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -158,13 +159,13 @@ class Summary(Protocol):
 
 
 def _added(mine: Any, others: Any) -> Any:
-    """Add up two numbers, arrays, lists, counts by key, or parts that merge; join flags and sets."""
+    """Add up two numbers, arrays, lists, amounts by key, or parts that merge; join flags and sets."""
     if hasattr(mine, "merge"):
         mine.merge(others)
         return mine
     if isinstance(mine, dict):
         for key, amount in others.items():
-            mine[key] = mine.get(key, 0) + amount
+            mine[key] = _added(mine[key], amount) if key in mine else copy(amount)
         return mine
     is_joined = isinstance(mine, (bool, set)) or getattr(getattr(mine, "dtype", None), "kind", "") == "b"
     return mine | others if is_joined else mine + others

@@ -65,7 +65,6 @@ def texts(words: Sequence[str]) -> bytes:
 
     Examples
     --------
-    >>> from ensembles.recorder.otf2_program import texts
     >>> texts(["read", "write"])
     b'read\\x00write\\x00'
     """

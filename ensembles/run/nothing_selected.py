@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,13 @@ def refuse_nothing(run: Run, selection: Selection, found: int) -> None:
     """Raise an error if filters match no call."""
     if not found and selection != Selection():
         raise EnsioError(why_nothing(run, selection))
+
+
+def not_nothing(run: Run, selection: Selection, parts: Iterator[Events]) -> Iterator[Events]:
+    """Return the selected events, of which the first are read before anything is written."""
+    first = list(islice((part for part in parts if len(part)), 1))
+    refuse_nothing(run, selection, len(first))
+    return chain(first, parts)
 
 
 def why_nothing(run: Run, selection: Selection) -> str:

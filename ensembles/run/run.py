@@ -100,7 +100,7 @@ class Run:
             for number, call in enumerate(ranks.calls)
             if (mine := ranks.call == number).any()
         }
-        kernel = self.info.kernel_bytes or KernelBytes(0, 0, 0, 0)
+        kernel = self.info.kernel_bytes or KernelBytes()
         return find_unseen(kernel, sums, len(self.info.hosts), len(self.info.processes))
 
     @cached_property

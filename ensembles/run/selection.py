@@ -305,7 +305,6 @@ def parse_where(texts: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any
 
     Examples
     --------
-    >>> from ensembles.run.selection import parse_where
     >>> parse_where(["duration>10ms", "duration<1s", "failed"], {"op": "read"})
     {'op': 'read', 'duration': ['10ms..1s'], 'failed': True}
     """

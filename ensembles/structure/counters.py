@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
 from ensembles.model.holds import Holds
-from ensembles.model.units import bytes_text, count_text
+from ensembles.model.units import MOST_ROWS, bytes_text, count_text
 
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
@@ -20,7 +20,6 @@ MORE_THAN_ALL = (
 )
 """Why the time in I/O can be more than the run time of all tasks."""
 
-_MOST_ROWS = 20
 _FILE_COLUMNS = (
     "records",
     "is_shared",
@@ -86,32 +85,37 @@ def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
     rows = []
     for module in _modules(run):
         table = module.by_file
-        time_s = table["read_s"] + table["write_s"] + table["meta_s"]
-        for i in _first(time_s, table["bytes_read"] + table["bytes_written"], most).tolist():
-            row: dict[str, Any] = {
-                "module": module.module,
-                "layer": module.layer,
-                "path": run.files[int(table["file"][i])],
-            }
-            row |= {
-                "time_s": float(time_s[i]),
-                "bytes": int(table["bytes_read"][i] + table["bytes_written"][i]),
-            }
-            rows.append(row | {name: _plain(table[name][i]) for name in _FILE_COLUMNS})
+        for i in _first(_time_s(table), _moved(table), most):
+            path = {"path": run.files[int(table["file"][i])]}
+            rows.append(_row(module, path, table, i, _FILE_COLUMNS))
     return rows
 
 
 def rank_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
     """Return the ranks of the counters, those of most time first."""
-    rows = []
-    for module in _modules(run):
-        table = module.by_rank
-        time_s = table["read_s"] + table["write_s"] + table["meta_s"]
-        for i in _first(table["low_s"], time_s, most).tolist():
-            row: dict[str, Any] = {"module": module.module, "layer": module.layer, "time_s": float(time_s[i])}
-            row["bytes"] = int(table["bytes_read"][i] + table["bytes_written"][i])
-            rows.append(row | {name: _plain(table[name][i]) for name in _RANK_COLUMNS})
-    return rows
+    return [
+        _row(module, {}, module.by_rank, i, _RANK_COLUMNS)
+        for module in _modules(run)
+        for i in _first(module.by_rank["low_s"], _time_s(module.by_rank), most)
+    ]
+
+
+def _row(
+    module: ModuleCounters, of: dict[str, Any], table: Mapping[str, np.ndarray], i: int, names: Sequence[str]
+) -> dict[str, Any]:
+    """Return a row of a table of counters as plain values."""
+    found = {name: column[i] for name, column in table.items()}
+    sums = {"time_s": float(_time_s(found)), "bytes": int(_moved(found))}
+    plain = {name: _plain(found[name]) for name in names}
+    return {"module": module.module, "layer": module.layer, **of, **sums, **plain}
+
+
+def _time_s(table: Mapping[str, Any]) -> Any:
+    return table["read_s"] + table["write_s"] + table["meta_s"]
+
+
+def _moved(table: Mapping[str, Any]) -> Any:
+    return table["bytes_read"] + table["bytes_written"]
 
 
 def shared_sentence(run: RunInfo) -> str:
@@ -175,11 +179,9 @@ def _modules(run: RunInfo) -> list[ModuleCounters]:
     return list(run.counters.modules.values())
 
 
-def _first(time_s: np.ndarray, then: np.ndarray, most: int | None) -> np.ndarray:
-    order: np.ndarray = np.lexsort((np.arange(len(time_s)), -then.astype(float), -time_s.astype(float)))[
-        :most
-    ]
-    return order
+def _first(time_s: np.ndarray, then: np.ndarray, most: int | None) -> list[int]:
+    order = np.lexsort((np.arange(len(time_s)), -then.astype(float), -time_s.astype(float)))
+    return list(order[:most].tolist())
 
 
 def _plain(value: Any) -> Any:
@@ -222,8 +224,8 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
     }
     found |= _shares(found)
     name = module.module
-    found["slowest_files"] = [row for row in file_rows(run, _MOST_ROWS) if row["module"] == name]
-    found["slowest_ranks"] = [row for row in rank_rows(run, _MOST_ROWS) if row["module"] == name]
+    found["slowest_files"] = [row for row in file_rows(run, MOST_ROWS) if row["module"] == name]
+    found["slowest_ranks"] = [row for row in rank_rows(run, MOST_ROWS) if row["module"] == name]
     found["ranks"] = len(module.by_rank["rank"])
     found["rank_times_s"] = _spread(module)
     return found
@@ -247,7 +249,7 @@ def _spread(module: ModuleCounters) -> dict[str, float] | None:
     own = table["records"] > 0
     if not own.any():
         return None
-    time_s = (table["read_s"] + table["write_s"] + table["meta_s"])[own]
+    time_s = _time_s(table)[own]
     return {
         "fastest": float(time_s.min()),
         "median": float(np.median(time_s)),
@@ -284,7 +286,7 @@ def target_rows(run: RunInfo) -> list[dict[str, Any]]:
     if posix is None:
         return []
     table = posix.by_file
-    moved = table["bytes_read"] + table["bytes_written"]
+    moved = _moved(table)
     time_s = np.where(np.isfinite(table["slowest_s"]), table["slowest_s"], 0.0)
     found: dict[int, list[tuple[float, int | None]]] = {}
     for i in np.flatnonzero(moved).tolist():

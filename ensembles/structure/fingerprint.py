@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.events import OPS, Events
+from ensembles.passes.kept import DIGEST_BYTES
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
 
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 WHOLE = 0
 """Number of the entry for the whole run."""
 
-_DIGEST_BYTES = 16
-_MODULUS = 1 << 8 * _DIGEST_BYTES
+_MODULUS = 1 << 8 * DIGEST_BYTES
 _DIGESTS = ("ordered", "unordered", "bytes")
 
 
@@ -55,7 +55,7 @@ class PhaseFingerprint:
             "calls": dict(sorted(self.calls.items())),
             "read_bytes": self.moved["read"],
             "written_bytes": self.moved["write"],
-            "digests": {name: f"{value:0{2 * _DIGEST_BYTES}x}" for name, value in self.digests.items()},
+            "digests": {name: f"{value:0{2 * DIGEST_BYTES}x}" for name, value in self.digests.items()},
         }
 
 
@@ -228,7 +228,7 @@ def _joined(file: np.ndarray, offset: np.ndarray, size: np.ndarray) -> np.ndarra
 
 
 def _digest(rank: int, text: str, arrays: list[np.ndarray]) -> int:
-    digest = hashlib.blake2b(f"{rank}\0{text}".encode(), digest_size=_DIGEST_BYTES)
+    digest = hashlib.blake2b(f"{rank}\0{text}".encode(), digest_size=DIGEST_BYTES)
     for array in arrays:
         digest.update(len(array).to_bytes(8, "little"))
         digest.update(np.ascontiguousarray(array, "<i8").tobytes())

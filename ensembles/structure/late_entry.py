@@ -5,28 +5,27 @@ Commands, pictures and findings ask here, so that all of them name the same task
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import MOST, RARE, SIGNIFICANT
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.late_calls import LEAST_PART, LEAST_RATIO
+from ensembles.structure.phases.late_calls import LEAST_RATIO
 from ensembles.summaries.collective_steps import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
 
-LEAST_SHARE = 0.01
+LEAST_SHARE = RARE
 """Share of the run for which others wait, from which on a task is named, and waiting inside phases too."""
 
 LEAST_CALLS = 3
 """Calls of a function by each task: what happens once is not a habit."""
-
-LEVEL = 0.05
-"""Significance level of the test whether a task is late by habit."""
 
 _NEARLY_ALL = 0.95
 
@@ -51,8 +50,8 @@ class LateEntry(Fields):
 
     @property
     def is_of_io(self) -> bool:
-        """Whether its I/O explains `LEAST_PART` of its lateness or more: findings are about that."""
-        return self.io_s >= LEAST_PART * self.late_s
+        """Whether its I/O explains `MOST` of its lateness or more: findings are about that."""
+        return self.io_s >= MOST * self.late_s
 
     def __str__(self) -> str:
         most = f", {seconds_text(self.call_late_s)} of it in "
@@ -140,7 +139,7 @@ def is_habit(late: np.ndarray, task: int) -> bool:
     times = int(is_last.sum())
     if not times:
         return False
-    return binomial_tail(times, len(late), 1 / tasks) * tasks <= LEVEL
+    return binomial_tail(times, len(late), 1 / tasks) * tasks <= SIGNIFICANT
 
 
 def binomial_tail(least: int, trials: int, p: float) -> float:
@@ -180,29 +179,23 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: RecordedR
     A task that leaves these later than the others also entered them later, or it is longer inside, as it
     makes requests for the others.
     """
-    rows = entries.table.columns()
     layers = {(call.name, call.layer) for call in run.calls}
     if (found.call, "mpiio") in layers or 2 * found.call_late_s < found.late_s:
         return found
     entered: list[tuple[float, str, int]] = []
     left_s = 0.0
-    for call in np.unique(rows["call"]).tolist():
-        if run.calls[call].layer != "mpiio":
-            continue
-        mine = rows["call"] == call
-        ranks, at = np.unique(rows["rank"][mine], return_inverse=True)
-        count = np.bincount(at, rows["n"][mine])
-        if len(ranks) < run.tasks or (count != count[0]).any():
-            continue
-        start_ns, time_ns = (np.bincount(at, rows[name][mine]) for name in ("start_ns", "time_ns"))
-        of_rank = int(np.searchsorted(ranks, found.rank))
-        enters_ns, leaves_ns = (float(_beyond_others(ns)[of_rank]) for ns in (start_ns, start_ns + time_ns))
-        entered.append((1e-9 * max(enters_ns, 0.0), run.calls[call].name, int(count[0])))
-        left_s += 1e-9 * max(leaves_ns, 0.0)
-    if left_s < LEAST_PART * found.call_late_s:
+    for number, ranks, count, start_ns, time_ns in _calls_of_all(entries, run):
+        if run.calls[number].layer == "mpiio":
+            of_rank = int(np.searchsorted(ranks, found.rank))
+            enters_ns, leaves_ns = (
+                float(_beyond_others(ns)[of_rank]) for ns in (start_ns, start_ns + time_ns)
+            )
+            entered.append((1e-9 * max(enters_ns, 0.0), run.calls[number].name, count))
+            left_s += 1e-9 * max(leaves_ns, 0.0)
+    if left_s < MOST * found.call_late_s:
         return found
     entered_s = sum(late_s for late_s, _, _ in entered)
-    if entered_s < LEAST_PART * left_s:
+    if entered_s < MOST * left_s:
         return replace(found, io_s=found.io_s + left_s - entered_s)
     late_s, call, calls = max(entered)
     return replace(found, late_s=entered_s, call=call, calls=calls, call_late_s=late_s)
@@ -214,18 +207,27 @@ def leaves_later(entries: CollectiveEntries, run: RecordedRun, rank: int) -> tup
     By how much it leaves later than the other tasks in the median, summed over the calls of the function
     where that is most, s, and the function. 0 and ``""``: it does not, or the calls cannot be compared.
     """
-    rows, found = entries.table.columns(), (0.0, "")
+    found = (0.0, "")
+    for call, ranks, _, start_ns, time_ns in _calls_of_all(entries, run):
+        if run.calls[call].layer != "mpiio" and rank in ranks and len(ranks) > 1:
+            leaves_ns = _beyond_others(start_ns + time_ns)
+            found = max(found, (1e-9 * float(leaves_ns[np.searchsorted(ranks, rank)]), run.calls[call].name))
+    return found
+
+
+def _calls_of_all(
+    entries: CollectiveEntries, run: RecordedRun
+) -> Iterator[tuple[int, np.ndarray, int, np.ndarray, np.ndarray]]:
+    """Yield functions that all tasks call equally often: ranks, calls, and sums of starts and durations."""
+    rows = entries.table.columns()
     for call in np.unique(rows["call"]).tolist():
         mine = rows["call"] == call
         ranks, at = np.unique(rows["rank"][mine], return_inverse=True)
-        count = np.bincount(at, rows["n"][mine])
-        if run.calls[call].layer == "mpiio" or rank not in ranks or len(ranks) < 2:
-            continue
-        if len(ranks) < run.tasks or (count != count[0]).any():
-            continue
-        leaves_ns = _beyond_others(np.bincount(at, (rows["start_ns"] + rows["time_ns"])[mine]))
-        found = max(found, (1e-9 * float(leaves_ns[np.searchsorted(ranks, rank)]), run.calls[call].name))
-    return found
+        count, start_ns, time_ns = (
+            np.bincount(at, rows[name][mine]) for name in ("n", "start_ns", "time_ns")
+        )
+        if len(ranks) >= run.tasks and (count == count[0]).all():
+            yield call, ranks, int(count[0]), start_ns, time_ns
 
 
 def _late_ns(rows: dict[str, np.ndarray], error_ns: int) -> np.ndarray:

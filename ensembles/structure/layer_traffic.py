@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.calls import STORAGE
+from ensembles.model.levels import A_TENTH
 from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ SMALL_BYTES = 64 << 10
 
 PIECES = 8
 
-LEAST_SHARE = 0.1
+LEAST_SHARE = A_TENTH
 """Reads or writes with fewer bytes than this share of the most, in a library and below, are not named."""
 
 

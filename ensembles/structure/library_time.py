@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.calls import STORAGE
-from ensembles.model.units import DEFLATE_RATIO, seconds_text, share_text
+from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL, RARE
+from ensembles.model.units import DEFLATE_RATIO, MOST_NAMED, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
@@ -27,13 +28,9 @@ WITH_WAITS = ("mpiio", "pnetcdf")
 MOST_COMPRESSED = DEFLATE_RATIO
 """Bytes of a program that a library makes one byte of, at most."""
 
-COMPRESSED = 0.9
-"""Bytes of storage calls below this part of the program's: something makes them fewer."""
-
-LEAST_SHARE = 0.1
+LEAST_SHARE = A_TENTH
 """Share of the time in I/O calls from which on time inside libraries is named, and of this its functions."""
 
-_FUNCTIONS = 3
 
 _WORK = {
     "hdf5": "filters such as compression, conversion of types, copies",
@@ -48,8 +45,6 @@ _WORK_ON_OBJECTS = {
 """The same where most of the time is in calls that move no data of the program."""
 
 _DATA_CALLS = ("H5Dread", "H5Dwrite", "H5Dget_chunk", "nc_get_", "nc_put_", "nc_read", "nc_write")
-_MOST_ON_OBJECTS = 0.5
-"""Share of the time inside a library in calls that move data, below which it is work on objects."""
 
 
 def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
@@ -95,7 +90,7 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
         if layer in _WORK_ON_OBJECTS and by in STORAGE and op == "write"
     )
     # Chunks that wait in a cache pass their filters in flushes and closes.
-    filters = ("sync", "close") if 0 < stored < COMPRESSED * given else ()
+    filters = ("sync", "close") if 0 < stored < NEARLY_ALL * given else ()
     own_ns = {call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks}
     io_ns = sum(own_ns.values())
     rows = []
@@ -120,7 +115,7 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
                 "data_share": data_ns / max(total_ns, 1),
                 "calls": [
                     {"call": name, "time_s": ns * 1e-9, "whole_s": whole * 1e-9}
-                    for ns, whole, name in mine[:_FUNCTIONS]
+                    for ns, whole, name in mine[:MOST_NAMED]
                     if ns >= LEAST_SHARE * total_ns
                 ],
             }
@@ -140,7 +135,7 @@ def library_sentences(rows: Iterable[Mapping[str, Any]] | None, without: Collect
 
 
 def _work_of(row: Mapping[str, Any]) -> str:
-    if row["data_share"] < _MOST_ON_OBJECTS and row["layer"] in _WORK_ON_OBJECTS:
+    if row["data_share"] < MOST and row["layer"] in _WORK_ON_OBJECTS:
         return _WORK_ON_OBJECTS[row["layer"]]
     return _WORK[row["layer"]]
 
@@ -178,9 +173,6 @@ PYTHON_LINES_S = (6e-6, 15e-6)
 """The same with ``ENSIO_PYTHON_LINES``: without functions of a library between the line and the call, and
 with three of them (docs/user/settings.md)."""
 
-LEAST_RUN_SHARE = 0.01
-"""Part of the run, for a task, from which this is worth a sentence."""
-
 
 def reads_python_lines(environment: Mapping[str, str]) -> bool:
     """Whether the recorder read lines of Python, by the environment of a run."""
@@ -194,7 +186,7 @@ def recorder_cost_s(info: RunInfo, calls: int, run_s: float) -> tuple[float, flo
     """
     known = CALL_S.get(info.mode, CALL_S["trace"]) if info.is_native else (0.0, 0.0)
     low_s, high_s = PYTHON_LINES_S if reads_python_lines(info.environment) else known
-    is_notable = low_s * calls >= LEAST_RUN_SHARE * run_s * max(info.threads, 1)
+    is_notable = low_s * calls >= RARE * run_s * max(info.threads, 1)
     return (low_s, high_s) if is_notable else (0.0, 0.0)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.model.fields import Fields
+from ensembles.model.levels import FEWEST_ALONE, RARE
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.rate import RateCurve
@@ -22,13 +23,13 @@ from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 ALIKE = 1.25
 """Neighbouring stretches whose rates differ by less than this factor are one plateau."""
 
-LEAST_BYTES = 0.01
+LEAST_BYTES = RARE
 """Least share of all bytes that a plateau moves."""
 
 IDLE = 1e-3
 """Rates below this share of the mean rate over active time count as idle."""
 
-LEAST_CALLS = 8
+LEAST_CALLS = FEWEST_ALONE
 """Least number of calls of a plateau: one call has one rate, whatever it did."""
 
 LEAST_CELLS = 4
@@ -36,7 +37,6 @@ LEAST_CELLS = 4
 
 _PENALTY = 4.0
 _LEAST_CELLS = 2
-_CROSSING_CELLS = 3
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[in
             if 0 <= other < len(stretches) and (stretches[other][1] == low or stretches[other][0] == high)
         ]
         above = [entry for entry in beside if entry[1] > mean]
-        if high - low <= _CROSSING_CELLS and above and (len(beside) == 1 or len(above) == 1):
+        if high - low < LEAST_CELLS and above and (len(beside) == 1 or len(above) == 1):
             other = min(beside, key=lambda entry: abs(np.log(entry[1] / mean)))[0]
             first, last = min(at, other), max(at, other)
             stretches[first : last + 1] = [(stretches[first][0], stretches[last][1])]

@@ -113,10 +113,9 @@ class StridedReads(Summary):
 
     columns = COLUMNS
     requires = BY_RANK
-    results = (
-        *("reads", "reads_with_offset", "io_time_ns", "read_time_ns"),
-        *("bytes_by_layer", "share", "_columns"),
-    )
+    _sums = ("reads", "reads_with_offset", "io_time_ns", "read_time_ns", "bytes_by_layer")
+    results = (*_sums, "share", "_columns")
+    added_up = (*_sums, "_parts", "_held")
 
     def __init__(self, _: Any = None, most_rows: int = MOST_ROWS) -> None:
         self.reads = self.reads_with_offset = 0
@@ -143,15 +142,8 @@ class StridedReads(Summary):
 
     def merge(self, other: StridedReads) -> None:
         """Add the reads of other tasks."""
-        self.reads += other.reads
-        self.reads_with_offset += other.reads_with_offset
-        self.io_time_ns += other.io_time_ns
-        self.read_time_ns += other.read_time_ns
-        for key, count in other.bytes_by_layer.items():
-            self.bytes_by_layer[key] = self.bytes_by_layer.get(key, 0) + count
+        super().merge(other)
         self.share = min(self.share, other.share)
-        self._parts += other._parts
-        self._held += other._held
         self._choose(always=True)
 
     @property

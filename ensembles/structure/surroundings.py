@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-_US_PER_S = 1e6
-
 NOTABLE_SHARE = 0.05
 """Dirty pages are notable above this share of the memory that programs could have had. So is I/O pressure
 above this share of the time."""
@@ -89,7 +87,7 @@ def _largest_share(table: SurroundingsTable, name: str) -> float | None:
     ranks, group = np.unique(rises.rank, return_inverse=True)
     if not len(ranks):
         return None
-    waited_s = np.bincount(group, rises.rise) / _US_PER_S
+    waited_s = np.bincount(group, rises.rise) / 1e6
     span_s = np.bincount(group, rises.end - rises.start) / NS_PER_S
     return float(min((waited_s / np.maximum(span_s, 1e-9)).max(), 1.0))
 

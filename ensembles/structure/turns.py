@@ -7,27 +7,26 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.model.levels import A_TENTH, FEWEST_ALONE, SURE
 from ensembles.structure.late_entry import binomial_tail
 
-LEAST_UNITS = 8
+LEAST_UNITS = FEWEST_ALONE
 """Of fewer nodes or tasks, independent ends are even too often."""
 
 MOST_VARIATION = 0.5
 """Coefficient of variation of the gaps up to which ends are even; independent ends have about 1."""
 
-MOST_START_SHARE = 0.1
+MOST_START_SHARE = A_TENTH
 """Units begin together if their first starts differ by this part of the time that is looked at."""
 
-MOST_FIRST_SHARE = 0.25
-"""The first turn ends within this part: else each call is long by itself, and only their ends are spread."""
+MOST_OF_TURN = 0.25
+"""The first turn ends within this part: else each call is long by itself, and only their ends are spread.
+Tasks of a unit end together if their ends differ by this part of the step, in the median unit."""
 
-MOST_INSIDE_SHARE = 0.25
-"""Tasks of a unit end together if their ends differ by this part of the step, in the median unit."""
-
-MOST_BYTES_RATIO = 1.1
+MOST_BYTES_RATIO = 1 + A_TENTH
 """Units that move more bytes than others by this factor may end later for this."""
 
-LEVEL = 0.001
+LEVEL = SURE
 """Significance level at which phases show turns."""
 
 _DRAWS = 10_000
@@ -79,10 +78,10 @@ def turns_of(unit: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray, size: n
     first, last = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
     np.minimum.at(first, number, end_ns)
     np.maximum.at(last, number, end_ns)
-    if int(last.min()) - begin > MOST_FIRST_SHARE * length:
+    if int(last.min()) - begin > MOST_OF_TURN * length:
         return None
     step, inside = float(np.ptp(last)) / (count - 1), float(np.median(last - first))
-    if inside > MOST_INSIDE_SHARE * step:
+    if inside > MOST_OF_TURN * step:
         return None
     return Turns(count, float(spread), step, float(length), inside, variation_of_gaps(last))
 

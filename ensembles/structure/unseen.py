@@ -9,10 +9,11 @@ from typing import Any
 
 from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call
+from ensembles.model.levels import A_TENTH
 from ensembles.model.metadata import LEAST_BYTES, KernelBytes
 from ensembles.model.units import STRACE, bytes_text, count_text
 
-_LEAST_SHARE = 0.1
+_LEAST_SHARE = A_TENTH
 _LEAST_FETCHED = 8 << 20
 """Bytes below which loading a program and its libraries may be the reason."""
 _MPI = re.compile(r"libmpi|libmca|libopen-")

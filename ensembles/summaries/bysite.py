@@ -38,7 +38,7 @@ class SiteCalls:
     exclusive_ns: int = 0  # The same without recorded calls inside
     max_ns: int = 0  # Longest duration
 
-    def add(self, other: SiteCalls) -> None:
+    def merge(self, other: SiteCalls) -> None:
         """Add the totals of further calls."""
         for name in ("count", "errors", "bytes", "time_ns", "exclusive_ns"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -91,6 +91,7 @@ class BySite(Summary):
 
     columns = (*SUM_COLUMNS, "rank", "thread", "site")
     results = ("rows",)
+    added_up = ("rows", "_nesting")
     result_types = (SiteCalls,)
 
     def __init__(self) -> None:
@@ -116,7 +117,7 @@ class BySite(Summary):
             most={"longest_ns": chunk.duration},
         )
         for place, function, *sums in zip(*(column.tolist() for column in found.values()), strict=True):
-            self.rows.setdefault((place, chunk.calls[function]), SiteCalls()).add(SiteCalls(*sums))
+            self.rows.setdefault((place, chunk.calls[function]), SiteCalls()).merge(SiteCalls(*sums))
 
     def _add_without_sites(self, chunk: Events) -> None:
         """Add events of unknown sites, none of them inside another one, by the sums of the chunk."""
@@ -132,13 +133,7 @@ class BySite(Summary):
                 time_ns,
                 int(sums.longest_ns[function]),
             )
-            self.rows.setdefault((0, call), SiteCalls()).add(totals)
-
-    def merge(self, other: BySite) -> None:
-        """Add a summary of other threads of the same run."""
-        for key, totals in other.rows.items():
-            self.rows.setdefault(key, SiteCalls()).add(totals)
-        self._nesting.merge(other._nesting)
+            self.rows.setdefault((0, call), SiteCalls()).merge(totals)
 
     @property
     def sites(self) -> list[SiteTotals]:
@@ -150,8 +145,8 @@ class BySite(Summary):
         found: dict[Hashable, SiteTotals] = {}
         for (number, call), totals in sorted(self.rows.items()):
             site = found.setdefault(key(number), SiteTotals(number=number))
-            site.add(totals)
-            site.calls.setdefault(call, SiteCalls()).add(totals)
+            site.merge(totals)
+            site.calls.setdefault(call, SiteCalls()).merge(totals)
         for site in found.values():
             site.calls = dict(sorted(site.calls.items(), key=lambda row: (-row[1].exclusive_ns, row[0])))
         return sorted(found.values(), key=lambda site: (site.only_waits, -site.exclusive_ns, site.number))

@@ -69,21 +69,7 @@ def _made(chunk: Events) -> CallSums:
     columns = (chunk.call, chunk.start, chunk.duration, chunk.moved, chunk.depth, chunk.carried)
     bits = carried_bits(chunk.calls)
     _compiled.sum_calls(*map(np.ascontiguousarray, columns), bits, sums, ends)
-    first, last, deepest = ends.tolist()
-    count, errors, moved, counted, time_ns, shortest_ns, longest_ns = sums.T
-    return CallSums(
-        present=np.flatnonzero(count),
-        count=count,
-        errors=errors,
-        moved=moved,
-        counted=counted,
-        time_ns=time_ns,
-        shortest_ns=shortest_ns,
-        longest_ns=longest_ns,
-        start_ns=first,
-        end_ns=last,
-        deepest=deepest,
-    )
+    return CallSums(np.flatnonzero(sums[:, 0]), *sums.T, *ends.tolist())
 
 
 def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:

@@ -261,11 +261,9 @@ def _joined_bins(
     mine: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...], group: np.ndarray, offset: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     cell = np.concatenate([group[mine[0]], group[offset + theirs[0]]])
-    place = cell * BIN_COUNT + np.concatenate([mine[1], theirs[1]])
-    found = sum_by_keys({"place": place}, {"count": np.concatenate([mine[2], theirs[2]])})
-    order = np.argsort(found["place"])
-    place = found["place"][order]
-    return place // BIN_COUNT, place % BIN_COUNT, found["count"][order]
+    bins, counts = (np.concatenate([mine[at], theirs[at]]) for at in (1, 2))
+    place, count = unique_counts(cell * BIN_COUNT + bins, counts)
+    return place // BIN_COUNT, place % BIN_COUNT, count
 
 
 def _longest(cell: np.ndarray, events: Events) -> tuple[np.ndarray, Events]:

@@ -65,26 +65,17 @@ class CollectiveSteps(Summary):
             at = np.flatnonzero(mine)
             columns = [end if name == "end" else getattr(chunk, name) for name in names]
             held.append([np.stack([column[at].astype(np.int64) for column in columns])] if len(at) else [])
-        self._hold(*held)
+        self._hold([sum(part.shape[1] for part in parts) for parts in held], *held)
 
-    def _hold(self, calls: list[np.ndarray], storage: list[np.ndarray]) -> None:
-        self._counts[0] += sum(part.shape[1] for part in calls)
-        self._counts[1] += sum(part.shape[1] for part in storage)
-        self._collective += calls
-        self._storage += storage
-        self._drop()
-
-    def _drop(self) -> None:
-        if not self.is_complete:
-            self._collective, self._storage = [], []
+    def _hold(self, counts: list[int], calls: list[np.ndarray], storage: list[np.ndarray]) -> None:
+        self._counts = [sum(both) for both in zip(self._counts, counts, strict=True)]
+        self._collective = [*self._collective, *calls] if self.is_complete else []
+        self._storage = [*self._storage, *storage] if self.is_complete else []
 
     def merge(self, other: CollectiveSteps) -> None:
         """Add the calls of another part of the run."""
         self.names = self.names or other.names
-        self._counts = [sum(both) for both in zip(self._counts, other._counts, strict=True)]
-        self._collective += other._collective
-        self._storage += other._storage
-        self._drop()
+        self._hold(other._counts, other._collective, other._storage)
 
     @property
     def calls(self) -> int:

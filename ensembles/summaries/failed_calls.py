@@ -9,11 +9,9 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.keyed_sums import WAITING_ROWS
+from ensembles.summaries.keyed_sums import KeyedSums, with_known_calls
 
 _ROWS = ("call", "error", "file", "count", "low_rank", "high_rank", "first_ns", "last_ns", "inside")
-_JOINS = (np.add, np.minimum, np.maximum, np.minimum, np.maximum, np.add)
-"""How two rows of the same function, errno and file become one, for the columns after these."""
 
 
 class FailedKind(NamedTuple):
@@ -50,14 +48,23 @@ class FailedCalls(Summary):
 
     def __init__(self) -> None:
         self._calls: tuple[Call, ...] = ()
-        self._rows = np.empty((len(_ROWS), 0), np.int64)
-        self._waiting: list[np.ndarray] = []
-        self._rows_waiting = 0
+        self._table = KeyedSums(
+            _ROWS[:3], ("count", "inside"), ("low_rank", "first_ns"), ("high_rank", "last_ns")
+        )
+
+    @property
+    def _rows(self) -> np.ndarray:
+        columns = self._table.columns()
+        return np.stack([columns[name] for name in _ROWS])
+
+    @_rows.setter
+    def _rows(self, rows: np.ndarray) -> None:
+        self._table.put(dict(zip(_ROWS, rows, strict=True)))
 
     @property
     def count(self) -> int:
         """Number of failed calls."""
-        return int(self._join()[3].sum())
+        return int(self._table.columns()["count"].sum())
 
     def add(self, chunk: Events) -> None:
         """Add events."""
@@ -65,51 +72,32 @@ class FailedCalls(Summary):
         if not len(failed):
             return
         rank, start = chunk.rank[failed], chunk.start[failed]
-        columns = (chunk.call[failed], chunk.error[failed], chunk.file[failed])
         one = np.ones(len(failed), np.int64)
-        rows = [
-            column.astype(np.int64)
-            for column in (*columns, one, rank, rank, start, start, chunk.depth[failed] > 0)
-        ]
-        self._add(chunk.calls, np.stack(rows))
+        columns = (chunk.call[failed], chunk.error[failed], chunk.file[failed], one, rank, rank, start, start)
+        self._add(chunk.calls, dict(zip(_ROWS, (*columns, chunk.depth[failed] > 0), strict=True)))
 
     def merge(self, other: FailedCalls) -> None:
         """Add a summary of other calls of the same run."""
-        self._add(other._calls, other._join())
+        self._add(other._calls, other._table.columns())
 
-    def _add(self, calls: Sequence[Call], rows: np.ndarray) -> None:
-        if tuple(calls) != self._calls:
-            numbers = {call: number for number, call in enumerate(self._calls)}
-            own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
-            self._calls = tuple(numbers)
-            rows = rows.copy()
-            rows[0] = own[rows[0]] if rows.shape[1] else rows[0]
-        self._waiting.append(_joined(rows))
-        self._rows_waiting += self._waiting[-1].shape[1]
-        # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
-        if self._rows_waiting > max(self._rows.shape[1], WAITING_ROWS):
-            self._join()
-
-    def _join(self) -> np.ndarray:
-        if self._waiting:
-            self._rows = _joined(np.concatenate([self._rows, *self._waiting], axis=1))
-            self._waiting, self._rows_waiting = [], 0
-        return self._rows
+    def _add(self, calls: Sequence[Call], rows: dict[str, np.ndarray]) -> None:
+        self._calls, rows = with_known_calls(self._calls, calls, rows)
+        self._table.add(rows)
 
     def condense(self) -> None:
         """Join the rows."""
-        self._join()
+        self._table.condense()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return a row for each function (``layer:name``), errno and number of a file."""
         names = np.array([f"{call.layer}:{call.name}" for call in self._calls], dtype=np.str_)
-        rows = self._join()
+        rows = self._rows
         arrays = dict(zip(_ROWS, rows, strict=True))
         return arrays | {"call": names[rows[0]] if len(names) else np.empty(0, np.str_)}
 
     def kinds(self) -> list[FailedKind]:
         """Return functions and their errors, those with most calls first."""
-        rows = self._join()
+        rows = self._rows
         if not rows.shape[1]:
             return []
         starts = np.flatnonzero(np.append(True, (np.diff(rows[:2], axis=1) != 0).any(axis=0)))
@@ -134,15 +122,3 @@ class FailedCalls(Summary):
                 )
             )
         return sorted(found, key=lambda kind: (-kind.calls, kind.call, kind.error))
-
-
-def _joined(rows: np.ndarray) -> np.ndarray:
-    """Join rows of the same function, errno and file; the result is in the order of these."""
-    if rows.shape[1] < 2:
-        return rows
-    rows = rows[:, np.lexsort((rows[2], rows[1], rows[0]))]
-    starts = np.flatnonzero(np.append(True, (np.diff(rows[:3], axis=1) != 0).any(axis=0)))
-    if len(starts) == rows.shape[1]:
-        return rows
-    sums = [join.reduceat(row, starts) for join, row in zip(_JOINS, rows[3:], strict=True)]
-    return np.concatenate([rows[:3, starts], sums])

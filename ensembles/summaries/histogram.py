@@ -23,6 +23,7 @@ class LogHistogram(Summary):
     of_all_calls = True
     columns: tuple[str, ...] = SUM_COLUMNS
     results = ("counts",)
+    added_up = ("counts",)
 
     def __init__(self) -> None:
         self.counts: dict[Call, np.ndarray] = {}
@@ -36,18 +37,8 @@ class LogHistogram(Summary):
         row_of_call[present] = np.arange(len(present))
         counts = kernels.count_bins(row_of_call[chunk.call], chunk.duration, len(present))
         for number, row in zip(present.tolist(), counts, strict=True):
-            self._add(chunk.calls[number], row)
-
-    def merge(self, other: LogHistogram) -> None:
-        """Add another histogram; calls are distinguished by name and layer."""
-        for call, counts in other.counts.items():
-            self._add(call, counts)
-
-    def _add(self, call: Call, counts: np.ndarray) -> None:
-        if call in self.counts:
-            self.counts[call] += counts
-        else:
-            self.counts[call] = counts.copy()
+            call = chunk.calls[number]
+            self.counts[call] = self.counts.get(call, 0) + row
 
     def n(self, call: Call) -> int:
         """Return the number of calls of a function."""

@@ -17,11 +17,10 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.units import AT_ONCE, LARGEST_INT64
 from ensembles.summaries.bins import BIN_COUNT
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
-
-_BLOCK_SECONDS = 1 << 20
 
 
 def spread(
@@ -82,13 +81,13 @@ def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.n
     """Count durations in seconds by bin, rounded to whole ns (halves to even)."""
     seconds = _contiguous(seconds, np.float64)
     reference = float(seconds[0]) if len(seconds) else 0.0
-    if len(seconds) <= _BLOCK_SECONDS:
+    if len(seconds) <= AT_ONCE:
         return _count_seconds(seconds, limit_s, reference)
     counts, stats = np.zeros(BIN_COUNT, np.int64), np.array([np.inf, -np.inf, 0, 0, reference])
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(THREADS) as pool:
-        blocks = np.array_split(seconds, -(-len(seconds) // _BLOCK_SECONDS))
+        blocks = np.array_split(seconds, -(-len(seconds) // AT_ONCE))
         for more, found in pool.map(_count_seconds, blocks, repeat(limit_s), repeat(reference)):
             counts += more
             stats[0], stats[1] = min(stats[0], found[0]), max(stats[1], found[1])
@@ -105,9 +104,6 @@ def _count_seconds(seconds: np.ndarray, limit_s: float, reference: float) -> tup
 
 def _contiguous(values: np.ndarray, dtype: type) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=dtype)
-
-
-_LATEST_NS = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +140,7 @@ def _bounds_ns(chunk: Events) -> tuple[int, int] | None:
     flight = np.ascontiguousarray(chunk.flight) if hasattr(chunk, "flight") else None
     columns = np.ascontiguousarray(chunk.start), np.ascontiguousarray(chunk.duration), flight
     low, last, shortest, longest, end = _compiled.time_bounds(*columns)
-    if shortest < 0 or last + longest >= _LATEST_NS:
+    if shortest < 0 or last + longest >= LARGEST_INT64:
         return None
     return low, end + 1
 

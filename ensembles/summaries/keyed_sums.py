@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ensembles import _compiled
+from ensembles.model.events import Call
 
 _WAYS = "slm"
 """What `_compiled.sum_by_keys` does with a column: sum, least, most; in capitals for real numbers."""
@@ -47,6 +48,10 @@ class KeyedSums:
         if len(columns[self.keys[0]]):
             self._is_sorted = False
             self._append({name: columns[name] for name in (*self.keys, *self._ways)})
+
+    def put(self, columns: dict[str, np.ndarray]) -> None:
+        """Replace the rows by others, which are sorted by their keys."""
+        self._parts = [columns]
 
     def _append(self, part: dict[str, np.ndarray]) -> None:
         self._parts.append(part)
@@ -122,8 +127,22 @@ def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return group.astype(np.int64), found["first"]
 
 
-def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them."""
-    found = sum_by_keys({"value": values})
+def unique_counts(values: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them.
+
+    `counts`: how often each one occurs. None: once.
+    """
+    found = sum_by_keys({"value": values}, {} if counts is None else {"n": counts})
     order = np.argsort(found["value"])
     return found["value"][order], found["n"][order]
+
+
+def with_known_calls(
+    known: tuple[Call, ...], calls: Sequence[Call], rows: dict[str, np.ndarray]
+) -> tuple[tuple[Call, ...], dict[str, np.ndarray]]:
+    """Number the column ``call`` of rows by the functions that are known, behind which come new ones."""
+    if tuple(calls) == known:
+        return known, rows
+    numbers = {call: number for number, call in enumerate(known)}
+    own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
+    return tuple(numbers), rows | {"call": own[rows["call"]]}

@@ -22,7 +22,7 @@ class Traffic(NamedTuple):
     calls: int = 0
     bytes: int = 0
 
-    def plus(self, other: Traffic) -> Traffic:
+    def __add__(self, other: Traffic) -> Traffic:  # type: ignore[override]
         """Add two sums."""
         return Traffic(self.calls + other.calls, self.bytes + other.bytes)
 
@@ -46,6 +46,7 @@ class LayerTraffic(Summary):
     of_all_calls = True
     columns = ("rank", "thread", "call", "depth", "carried", "moved", "start")
     results = ("outer", "inner", "read_inside")
+    added_up = ("outer", "inner", "read_inside", "_open")
     result_types = (Traffic,)
     meaning = 1
 
@@ -70,7 +71,7 @@ class LayerTraffic(Summary):
 
     def _count(self, call: Call, calls: int, bytes_: int) -> None:
         key = call.layer, call.op
-        self.outer[key] = self.outer.get(key, Traffic()).plus(Traffic(calls, bytes_))
+        self.outer[key] = self.outer.get(key, Traffic()) + Traffic(calls, bytes_)
 
     def _add_inner(self, chunk: Events, moves: np.ndarray, outermost: np.ndarray) -> None:
         key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
@@ -107,7 +108,7 @@ class LayerTraffic(Summary):
             last_start, sums = self._open.get(thread, (0, {}))
             for number, calls, bytes_ in _sums(chunk.call, chunk.moved, mine):
                 inner = chunk.calls[number].layer, chunk.calls[number].op
-                sums[inner] = sums.get(inner, Traffic()).plus(Traffic(calls, bytes_))
+                sums[inner] = sums.get(inner, Traffic()) + Traffic(calls, bytes_)
             self._open[thread] = max(last_start, int(chunk.start[mine].max())), sums
 
     def _add(self, chunk: Events, around: int, inner: Inner, traffic: Traffic) -> None:
@@ -115,19 +116,9 @@ class LayerTraffic(Summary):
         if outer.layer == inner[0]:
             return
         if outer.op not in DIRECTIONS and inner[1] == "read" and inner[0] in STORAGE:
-            self.read_inside[outer.name] = self.read_inside.get(outer.name, Traffic()).plus(traffic)
+            self.read_inside[outer.name] = self.read_inside.get(outer.name, Traffic()) + traffic
         key = outer.layer, outer.op if outer.op in DIRECTIONS else _OTHER, *inner
-        self.inner[key] = self.inner.get(key, Traffic()).plus(traffic)
-
-    def merge(self, other: LayerTraffic) -> None:
-        """Add a summary of other threads."""
-        for key, traffic in other.outer.items():
-            self.outer[key] = self.outer.get(key, Traffic()).plus(traffic)
-        for pair, traffic in other.inner.items():
-            self.inner[pair] = self.inner.get(pair, Traffic()).plus(traffic)
-        for name, traffic in other.read_inside.items():
-            self.read_inside[name] = self.read_inside.get(name, Traffic()).plus(traffic)
-        self._open.update(other._open)
+        self.inner[key] = self.inner.get(key, Traffic()) + traffic
 
 
 def _sums(key: np.ndarray, moved: np.ndarray, chosen: np.ndarray) -> list[tuple[int, int, int]]:

@@ -104,6 +104,7 @@ class CallMoments(Summary):
     of_all_calls = True
     columns = SUM_COLUMNS
     results = ("moments",)
+    added_up = ("moments",)
     result_types = (CentralMoments,)
 
     def __init__(self) -> None:
@@ -119,14 +120,8 @@ class CallMoments(Summary):
         for i in found.present.tolist():
             n, low, high = int(found.count[i]), int(found.shortest_ns[i]), int(found.longest_ns[i])
             second, third, fourth = sums[i].tolist()
-            self._add(
-                chunk.calls[i], CentralMoments(n, float(mean_ns[i]), (second, third, fourth), low, high)
+            call, more = (
+                chunk.calls[i],
+                CentralMoments(n, float(mean_ns[i]), (second, third, fourth), low, high),
             )
-
-    def merge(self, other: CallMoments) -> None:
-        """Add other moments; calls are distinguished by name and layer."""
-        for call, moments in other.moments.items():
-            self._add(call, moments)
-
-    def _add(self, call: Call, moments: CentralMoments) -> None:
-        self.moments[call] = self.moments[call] + moments if call in self.moments else moments
+            self.moments[call] = self.moments[call] + more if call in self.moments else more

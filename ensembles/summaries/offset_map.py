@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.model.events import OPS, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.summaries.runtotals import DIRECTIONS, direction_in_layer
 from ensembles.summaries.timegrid import TimeGrid
 
 ROWS = 512
@@ -42,7 +42,7 @@ class OffsetMap(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events; those of other files and layers are left out."""
-        direction = self._directions(chunk)[chunk.call]
+        direction = direction_in_layer(chunk, self.layer)
         mine = (direction >= 0) & (chunk.file == self.file) & (chunk.moved > 0)
         known = np.flatnonzero(mine & (chunk.offset >= 0))
         self.calls += len(known)
@@ -70,14 +70,6 @@ class OffsetMap(Summary):
             some, cell, part = _over_cells(begin[cut], end[cut], cell[cut], last[cut], moved[cut])
             some = cut[some]
             self._grid.add(offset[some], moved[some], row[some] + cell, part)
-
-    def _directions(self, chunk: Events) -> np.ndarray:
-        """Return the direction of each function; -1: its calls do not count."""
-        numbers = [
-            DIRECTIONS.index(call.op) if call.op in DIRECTIONS and call.layer == self.layer else -1
-            for call in chunk.calls
-        ]
-        return np.array([*numbers, -1], np.int32)
 
     def cover(self, low: int, high: int) -> None:
         """Extend the axis of offsets to those from `low`, before `high`."""

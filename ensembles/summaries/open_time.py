@@ -9,13 +9,14 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
+from ensembles.model.levels import RARE
 from ensembles.passes.summary import Summary
-from ensembles.summaries.active_time import MOST_EXACT
+from ensembles.summaries.active_time import MOST_EXACT, union_ns
 from ensembles.summaries.calltable import carried_bits, compute_call_sums
 from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
-LEFT_OUT = 0.01
+LEFT_OUT = RARE
 """Share of the bytes that the smallest sessions, which are left out, move together at most."""
 
 _COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed", "opened")
@@ -147,7 +148,7 @@ class OpenTime(Summary):
         return OpenToClose(
             int(moved[counted].sum()),
             int(np.count_nonzero(counted)),
-            1e-9 * union_ns(start[counted], end[counted]),
+            1e-9 * union_ns([np.stack([start[counted], end[counted]])]),
         )
 
     def condense(self) -> None:
@@ -222,13 +223,3 @@ def _sessions(rows: np.ndarray) -> np.ndarray:
         joined[column] = np.add.reduceat(rows[column], first)
     joined[7] = rows[7, last]
     return joined
-
-
-def union_ns(start: np.ndarray, end: np.ndarray) -> int:
-    """Compute the length of the union of spans of time."""
-    if not len(start):
-        return 0
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    begun = np.maximum(start, np.concatenate([start[:1], end[:-1]]))
-    return int(np.maximum(end - begun, 0).sum())

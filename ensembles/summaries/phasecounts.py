@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ensembles.model.events import Events
+from ensembles.model.units import HALF_INT64, LARGEST_INT64, MIB
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.bins import BIN_COUNT
 
-LARGEST = np.iinfo(np.int64).max
-MIB = float(1 << 20)
-
-LARGEST_PER_MIB_NS = 2.0**62
+LARGEST_PER_MIB_NS = float(HALF_INT64)
 """Upper limit of durations per MiB; longer ones count as this, 146 years for each MiB."""
 
 
@@ -27,6 +25,10 @@ def duration_per_mib_ns(duration_ns: np.ndarray, moved: np.ndarray) -> np.ndarra
     per_mib = np.rint(duration_ns / (np.maximum(moved, 1) / MIB))
     whole: np.ndarray = np.minimum(per_mib, LARGEST_PER_MIB_NS).astype(np.int64)
     return whole
+
+
+_JOINS = {"counts": np.add, "sums": np.add, "least": np.minimum, "most": np.maximum}
+"""How the arrays of two groups become one."""
 
 
 class PhaseCounts(Summary):
@@ -54,7 +56,7 @@ class PhaseCounts(Summary):
         self.choose, self.key, self.per_mib, self.quantity = choose, key, per_mib, quantity
         self.arrays: dict[str, np.ndarray] = {
             "counts": np.zeros((groups, BIN_COUNT), np.int64),
-            "least": np.full(groups, LARGEST, np.int64),
+            "least": np.full(groups, LARGEST_INT64, np.int64),
             "most": np.full(groups, -1, np.int64),
             "sums": np.zeros((groups, 2)),
         }
@@ -86,15 +88,12 @@ class PhaseCounts(Summary):
         """Add counts with the same cuts."""
         if not np.array_equal(self.cuts, other.cuts):
             raise ValueError("counts by phase can be merged only if their cuts are equal")
-        mine, theirs = self.arrays, other.arrays
-        for name in ("counts", "sums"):
-            mine[name] += theirs[name]
+        for name, join in _JOINS.items():
+            join(self.arrays[name], other.arrays[name], out=self.arrays[name])
         if other.kept is None:
             self.kept = None
         else:
             self._keep(other.kept)
-        np.minimum(mine["least"], theirs["least"], out=mine["least"])
-        np.maximum(mine["most"], theirs["most"], out=mine["most"])
 
     def parted(self, cuts: np.ndarray) -> PhaseCounts:
         """Count the same calls by other groups."""
@@ -104,13 +103,8 @@ class PhaseCounts(Summary):
         even = np.arange(0, len(self.cuts) + 1, 2)
         begin = np.concatenate([[np.iinfo(np.int64).min], self.cuts[even[1:] - 1]])
         group = np.searchsorted(found.cuts, begin, side="right")
-        for name, ufunc in (
-            ("counts", np.add),
-            ("sums", np.add),
-            ("least", np.minimum),
-            ("most", np.maximum),
-        ):
-            ufunc.at(found.arrays[name], group, self.arrays[name][even])
+        for name, join in _JOINS.items():
+            join.at(found.arrays[name], group, self.arrays[name][even])
         for key, duration in self.kept:
             found._count(key, duration, None)
         return found

@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
-from ensembles.passes.summary import Summary
 from ensembles.summaries import active_time
-from ensembles.summaries.kernels import Choice
-from ensembles.summaries.raster import CLASSES, ROWS, Raster, class_of_calls
+from ensembles.summaries.raster import CLASSES, ROWS, Raster
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 LEVELS = 5
@@ -28,18 +25,15 @@ MOST_CELLS = ROWS * CELLS
 """Largest number of rows × cells of a level."""
 
 
-class Pyramid(Summary):
-    """A mergeable summary: a level of a pyramid.
+class Pyramid(Raster):
+    """A mergeable summary: a level of a pyramid, which is a raster with numbers of calls.
 
     It holds the time in outermost calls, and the number of those that begin, by class of operation, row of
     tasks and cell of time. Classes are those of `ensembles.summaries.raster.CLASSES`.
 
-    `rows`, `ranks_per_row`: number of rows, and of tasks in each; the last row may have fewer.
     `cells`: largest number of cells of time.
-    `several_threads`: whether any task has calls of more than one thread.
     """
 
-    columns = Raster.columns
     results = ("several_threads", "_grid")
 
     def __init__(self, tasks: int, level: int = 0) -> None:
@@ -53,49 +47,13 @@ class Pyramid(Summary):
         self._grid = TimeGrid(2 * len(CLASSES) * self.rows, self.cells)
 
     @property
-    def _amounts(self) -> int:
-        """Number of rows of the grid with times; as many with counts follow."""
+    def _counts_from(self) -> int:
         return len(CLASSES) * self.rows
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        if not len(chunk):
-            return
-        if int(chunk.rank.max()) >= self.tasks:
-            raise ValueError(f"an event is of rank {chunk.rank.max()}, but the run has {self.tasks} tasks")
-        self.several_threads |= bool(chunk.thread.any())
-        row_of_call = class_of_calls(chunk.calls) * np.int32(self.rows)
-        # Inner calls add no time, but extend the time axis.
-        self._grid.cover_calls(chunk, Choice(row_of_call))
-        choice = Choice(row_of_call, self.ranks_per_row, outermost=True)
-        self._grid.add_calls(chunk, choice, counts_from=self._amounts)
-
-    def merge(self, other: Pyramid) -> None:
-        """Add another level of the same run."""
-        if self.tasks != other.tasks:
-            raise ValueError("pyramids can be merged only if they have the same number of tasks")
-        self._grid.merge(other._grid)
-        self.several_threads |= other.several_threads
-
-    @property
-    def edges_ns(self) -> np.ndarray:
-        """Edges of the cells in ns since the origin: int64, shape (cells in use + 1,)."""
-        return self._grid.edges_ns
-
-    @property
-    def extent_ns(self) -> tuple[int, int]:
-        """First and last moment of the events in ns since the origin; (0, 0) without events."""
-        return self._grid.low_ns or 0, self._grid.high_ns or 0
-
-    @property
-    def time_ns(self) -> np.ndarray:
-        """Time in outermost calls, ns: int64, shape (classes, rows, cells in use)."""
-        return self._grid.values[: self._amounts].reshape(len(CLASSES), self.rows, -1)
 
     @property
     def begun(self) -> np.ndarray:
         """Number of outermost calls that begin: int64, shape (classes, rows, cells in use)."""
-        return self._grid.values[self._amounts :].reshape(len(CLASSES), self.rows, -1)
+        return self._grid.values[self._counts_from :].reshape(len(CLASSES), self.rows, -1)
 
     def coarser(self) -> Pyramid:
         """Return the next level, with half the rows and half the cells."""
@@ -132,7 +90,7 @@ class Pyramid(Summary):
 
     def _put_into(self, raster: Raster, window_ns: tuple[int, int] | None = None) -> None:
         extent = window_ns or (None if self._grid.low_ns is None else self.extent_ns)
-        raster.put(self._grid, np.arange(self._amounts), extent, self.several_threads)
+        raster.put(self._grid, np.arange(self._counts_from), extent, self.several_threads)
 
 
 def pyramid_request(level: int = 0) -> SummaryRequest:

@@ -12,7 +12,7 @@ from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.spec import PassRun
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import SUM_COLUMNS, compute_call_sums
-from ensembles.summaries.keyed_sums import WAITING_ROWS
+from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys, with_known_calls
 from ensembles.summaries.nesting import Nesting
 
 SUMS = ("count", "errors", "moved", "time_ns", "inner_ns")
@@ -23,14 +23,13 @@ _FEW_RANKS = 16
 
 
 def _column(name: str) -> Any:
-    """Make the property of a column, which joins the rows that wait."""
+    """Make the property of a column."""
 
     def read(table: RankTable) -> np.ndarray:
-        table.condense()
-        return table._columns[name]
+        return table.to_arrays()[name]
 
     def write(table: RankTable, values: np.ndarray) -> None:
-        table._columns[name] = values
+        table._table.put(table.to_arrays() | {name: values})
 
     return property(read, write)
 
@@ -52,9 +51,7 @@ class RankTable(Summary):
 
     def __init__(self, calls: Sequence[Call] = ()) -> None:
         self.calls = tuple(calls)
-        self._columns = {name: np.empty(0, np.int64) for name in COLUMNS}
-        self._waiting: list[dict[str, np.ndarray]] = []
-        self._rows_waiting = 0
+        self._table = KeyedSums(("rank", "call"), SUMS, most=("max_ns",))
         self._nesting = Nesting()
 
     rank, call = _column("rank"), _column("call")
@@ -74,17 +71,17 @@ class RankTable(Summary):
             for low, high in pairwise([0, *edges.tolist()]):
                 self._add_of_rank(chunk if len(edges) == 1 else chunk.part(low, high))
             return
-        rows: dict[str, np.ndarray] = {
-            "rank": chunk.rank,
-            "call": chunk.call,
-            "count": np.ones(len(chunk), np.int64),
-            "errors": chunk.moved < 0,
-            "moved": np.maximum(chunk.moved, 0),
-            "time_ns": chunk.duration,
-            "inner_ns": np.zeros(len(chunk), np.int64) if inner_ns is None else inner_ns,
-            "max_ns": chunk.duration,
-        }
-        self.add_rows(chunk.calls, rows)
+        rows = sum_by_keys(
+            {"rank": chunk.rank, "call": chunk.call},
+            {
+                "errors": chunk.moved < 0,
+                "moved": np.maximum(chunk.moved, 0),
+                "time_ns": chunk.duration,
+                "inner_ns": np.zeros(len(chunk), np.int64) if inner_ns is None else inner_ns,
+            },
+            most={"max_ns": chunk.duration},
+        )
+        self.add_rows(chunk.calls, rows | {"count": rows["n"]})
 
     def _add_of_rank(self, chunk: Events) -> None:
         """Add events of one rank without inner calls, by their sums over all calls of a function."""
@@ -108,42 +105,17 @@ class RankTable(Summary):
             self.add_rows(other.calls, other.to_arrays())
 
     def add_rows(self, calls: Sequence[Call], rows: dict[str, np.ndarray]) -> None:
-        """Add rows; several of them may have the same rank and function."""
-        if tuple(calls) != self.calls:
-            numbers = {call: number for number, call in enumerate(self.calls)}
-            own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
-            self.calls = tuple(numbers)
-            rows = rows | {"call": own[rows["call"]]}
-        # Copies: the memory of a chunk is reused for the next one.
-        self._waiting.append({name: rows[name].astype(np.int64) for name in COLUMNS})
-        self._rows_waiting += len(rows["rank"])
-        # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
-        if self._rows_waiting > max(len(self._columns["rank"]), WAITING_ROWS):
-            self.condense()
+        """Add rows, which are kept as they are; several of them may have the same rank and function."""
+        self.calls, rows = with_known_calls(self.calls, calls, rows)
+        self._table.add_summed(rows)
 
     def condense(self) -> None:
         """Join the rows of each rank and function."""
-        if not self._waiting:
-            return
-        joined = {
-            name: np.concatenate([self._columns[name], *(rows[name] for rows in self._waiting)])
-            for name in COLUMNS
-        }
-        self._waiting, self._rows_waiting = [], 0
-        key = joined["rank"] * max(len(self.calls), 1) + joined["call"]
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else key
-        for name in ("rank", "call"):
-            self._columns[name] = joined[name][order][first]
-        for name in (*SUMS, "max_ns"):
-            together = np.maximum if name == "max_ns" else np.add
-            column = joined[name][order]
-            self._columns[name] = together.reduceat(column, first) if len(first) else column
+        self._table.condense()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns by name."""
-        return {name: getattr(self, name) for name in COLUMNS}
+        return self._table.columns()
 
     def io_time_ns(self, tasks: int) -> np.ndarray:
         """Sum the exclusive time of each rank in I/O calls, not in waiting for tasks, over its threads."""

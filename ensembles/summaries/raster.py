@@ -65,6 +65,11 @@ class Raster(Summary):
         self.several_threads = False
         self._grid = TimeGrid(len(CLASSES) * self.rows, cells)
 
+    @property
+    def _counts_from(self) -> int | None:
+        """First row of the grid that counts calls; None: all have times."""
+        return None
+
     def add(self, chunk: Events) -> None:
         """Add events."""
         if not len(chunk):
@@ -75,12 +80,13 @@ class Raster(Summary):
         row_of_call = class_of_calls(chunk.calls) * np.int32(self.rows)
         # Inner calls add no time, but extend the time axis.
         self._grid.cover_calls(chunk, Choice(row_of_call))
-        self._grid.add_calls(chunk, Choice(row_of_call, self.ranks_per_row, outermost=True))
+        choice = Choice(row_of_call, self.ranks_per_row, outermost=True)
+        self._grid.add_calls(chunk, choice, self._counts_from)
 
     def merge(self, other: Raster) -> None:
         """Add another raster of the same run."""
         if self.tasks != other.tasks:
-            raise ValueError("rasters can be merged only if they have the same number of tasks")
+            raise ValueError("these can be merged only if they have the same number of tasks")
         self._grid.merge(other._grid)
         self.several_threads |= other.several_threads
 
@@ -122,7 +128,7 @@ class Raster(Summary):
     @property
     def time_ns(self) -> np.ndarray:
         """Time in calls, ns: int64, shape (classes, rows, cells), classes as in `CLASSES`."""
-        return self._grid.values.reshape(len(CLASSES), self.rows, -1)
+        return self._grid.values[: self._counts_from].reshape(len(CLASSES), self.rows, -1)
 
     @property
     def tasks_of_row(self) -> np.ndarray:

@@ -113,6 +113,12 @@ def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
     return direction_of_op[op_of_calls(calls)]
 
 
+def direction_in_layer(events: Events, layer: str) -> np.ndarray:
+    """Return the direction of each event of a layer: int32, an index into `DIRECTIONS`, or -1."""
+    is_of_layer = np.array([call.layer == layer for call in events.calls], bool)
+    return np.where(is_of_layer, direction_of_calls(events.calls), np.int32(-1))[events.call]
+
+
 def counted_elsewhere(events: Events) -> np.ndarray:
     """Compute whether a call around each event counts its bytes: bool, shape (n,)."""
     if not events.remembered(_has_carried_bytes, _has_carried_bytes):

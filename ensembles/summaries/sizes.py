@@ -71,24 +71,20 @@ class SizeTable(Summary):
             np.add.at(self._counts[layer], place[hit], counts[hit])
             sizes, counts = sizes[~hit], counts[~hit]
         if len(sizes):
-            different, place = np.unique(sizes, return_inverse=True)
-            together = np.zeros(len(different), np.int64)
-            np.add.at(together, place, counts)
-            self.add_counts(layer, different, together)
+            self.add_counts(layer, sizes, counts)
 
     def add_counts(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
         """Add counts of sizes."""
         if layer in self._sizes:
-            sizes, place = np.unique(np.concatenate([self._sizes[layer], sizes]), return_inverse=True)
-            all_counts = np.concatenate([self._counts[layer], counts])
-            counts = np.zeros(len(sizes), dtype=np.int64)
-            np.add.at(counts, place, all_counts)
+            sizes, counts = np.append(self._sizes[layer], sizes), np.append(self._counts[layer], counts)
+        sizes, place = np.unique(sizes, return_inverse=True)
+        counts = np.bincount(place, counts, len(sizes)).astype(np.int64)
         if len(sizes) > LIMIT:
             kept = np.sort(np.argsort(-counts, kind="stable")[: LIMIT // 2])
             forgotten = np.delete(counts, kept)
             self.uncertainty[layer] = self.uncertainty.get(layer, 0) + int(forgotten.max())
             sizes, counts = sizes[kept], counts[kept]
-        self._sizes[layer], self._counts[layer] = sizes, counts.astype(np.int64)
+        self._sizes[layer], self._counts[layer] = sizes, counts
 
     def merge(self, other: SizeTable) -> None:
         """Add another table."""

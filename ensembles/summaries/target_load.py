@@ -8,7 +8,7 @@ from ensembles.model.events import Events
 from ensembles.model.layouts import Layouts
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.offset_map import ROWS
-from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.summaries.runtotals import DIRECTIONS, direction_in_layer
 from ensembles.summaries.timegrid import TimeGrid
 
 CELLS = 1024
@@ -46,11 +46,7 @@ class TargetLoad(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events; those of other layers are left out."""
-        directions = [
-            DIRECTIONS.index(call.op) if call.op in DIRECTIONS and call.layer == self._layer else -1
-            for call in chunk.calls
-        ]
-        direction = np.array([*directions, -1], np.int64)[chunk.call]
+        direction = direction_in_layer(chunk, self._layer)
         mine = np.flatnonzero((direction >= 0) & (chunk.moved > 0))
         moved, known = chunk.moved[mine].astype(np.int64), 0
         start, duration = chunk.start[mine], np.maximum(chunk.duration[mine], 0)

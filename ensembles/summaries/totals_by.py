@@ -12,7 +12,7 @@ from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT, unions_ns
 from ensembles.summaries.calltable import SUM_COLUMNS
-from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys
+from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys, with_known_calls
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 
@@ -83,11 +83,7 @@ class TotalsBy(Summary):
         self._hold_spans(key, chunk)
 
     def _add_rows(self, calls: Sequence[Call], rows: dict[str, np.ndarray]) -> None:
-        if tuple(calls) != self._calls:
-            numbers = {call: number for number, call in enumerate(self._calls)}
-            own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
-            self._calls = tuple(numbers)
-            rows = rows | {"call": own[rows["call"]]}
+        self._calls, rows = with_known_calls(self._calls, calls, rows)
         self._table.add_summed(rows)
 
     def _count_tasks(self, key: np.ndarray, rank: np.ndarray) -> None:
@@ -127,11 +123,8 @@ class TotalsBy(Summary):
         self._add_rows(other._calls, other._table.columns())
         self._make_room(len(other._tasks))
         self._tasks[: len(other._tasks)] += other._tasks
-        np.maximum(
-            self._last_rank[: len(other._last_rank)],
-            other._last_rank,
-            out=self._last_rank[: len(other._last_rank)],
-        )
+        last_rank = self._last_rank[: len(other._last_rank)]
+        np.maximum(last_rank, other._last_rank, out=last_rank)
         self._hold(other._moves, other._spans)
         self._nesting.merge(other._nesting)
 

@@ -1,1 +1,1 @@
-"""Workloads: I/O patterns as data, their simulation, and synthetic runs."""
+"""Workloads: I/O patterns as data, their simulation, and recorded runs as plans."""

@@ -14,7 +14,7 @@ class Ensio(CMakePackage):
 
     version("main", branch="main")
 
-    variant("otf2", default=False, description="Export to and import from OTF2")
+    variant("otf2", default=False, when="+python", description="Export to and import from OTF2")
     variant("python", default=False, description="The commands that read runs")
 
     depends_on("c", type="build")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+from ensembles.diagnosis.principles import cause_of
+
 from .answers import ANSWERS, Answer
 from .declared import Declared, Several
 from .schemas import misfits
@@ -121,6 +123,14 @@ def the_account_adds_up_and_nothing_is_longer_than_the_run(
     for name, most_s in bounds:
         if most_s > run_s * (1 + 1e-9):
             yield f"{name} is {most_s} s of a run of {run_s} s"
+    in_io = [each for each in answer.out["findings"] if cause_of(each["id"]).in_io]
+    certain_s = sum((each["gain_s"] or (0.0,))[0] for each in in_io)
+    shared_s = sum(each["share_s"] or 0.0 for each in in_io)
+    most_s = max(
+        [io_s, *((each["gain_s"] or (0.0, 0.0))[1] for each in in_io if "waiting_s" not in each["evidence"])]
+    )
+    if max(certain_s, shared_s, most_s) > io_s * (1 + 1e-9):
+        yield f"gains are {certain_s} s at least, {shared_s} s in all, {most_s} s at most; I/O is {io_s} s"
     for each in answer.out["findings"]:
         times_s = [each["evidence"][name] for name in ("time_s", "waiting_s") if name in each["evidence"]]
         if each["gain_s"] and times_s and each["gain_s"][1] > max(times_s):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from spool_writer import SpoolContent, write_spool
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
-from ensembles.writers.spool import SpoolContent, write_spool
 
 _KINDS = {
     "pread": "read",

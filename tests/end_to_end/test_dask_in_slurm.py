@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from slurm import NotPossible, Slurm
-
-from ensembles.workloads.synthetic import synthetic_run
+from synthetic_runs import synthetic_run
 
 TOP = Path(__file__).resolve().parents[2]
 ENSIO = Path(sys.executable).with_name("ensio")

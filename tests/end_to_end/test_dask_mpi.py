@@ -7,8 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from synthetic_runs import synthetic_run
+
 from ensembles.cli.replay_program import ANY_TASKS
-from ensembles.workloads.synthetic import synthetic_run
 
 BIN = Path(sys.executable).parent
 

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from places import PATIENCE_S
 from servers import Service, kill_all, services, tool
+from synthetic_runs import synthetic_run
 from test_long_postgresql import database, wait_for
 
 import ensembles
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError
-from ensembles.workloads.synthetic import synthetic_run
 
 ADD = """
 import sys

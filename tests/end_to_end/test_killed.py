@@ -9,12 +9,12 @@ import time
 
 import numpy as np
 import pytest
+from spool_writer import HEAD_BYTES
 
 import ensembles
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.units import count_text
 from ensembles.readers.native.spool import TEXT_BYTES, read_spool
-from ensembles.writers.spool import HEAD_BYTES
 
 BLOCK = 4096
 PART_EVENTS = CONSTANTS["ENSIO_PART_EVENTS"]

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from places import BUILD
+from synthetic_runs import synthetic_run
 
 import ensembles
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.readers.foreign.otf2 import source
-from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.exchange.otf2 import write_otf2
 
 TASKS, CALLS = 6, 25_000  # 600,000 records: enough for four readers

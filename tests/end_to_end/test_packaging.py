@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from synthetic_runs import synthetic_run
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.run.collect import collect
-from ensembles.workloads.synthetic import synthetic_run
 
 COMMUNITY = (
     "LICENSE",

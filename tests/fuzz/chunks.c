@@ -35,52 +35,6 @@ static size_t deflated(const uint8_t *plain, size_t length, uint8_t *out, size_t
     return libdeflate_zlib_compress(machine, plain, length, out, room);
 }
 
-/* One chunk, read twice with one workspace, because the second read may use a cache. */
-static void read_chunk(struct input *input)
-{
-    static PyObject *workspace_of, *read;
-    static uint8_t coded[1 << 16];
-    if (!read) {
-        workspace_of = fuzz_function(PyInit__chunks, "workspace");
-        read = fuzz_function(PyInit__chunks, "read_parts");
-    }
-    const unsigned kind = take_byte(input) % 5, choices = take_byte(input);
-    const size_t width = widths[kind];
-    const int sound = choices & 1, limited = choices & 2, zeroed = choices & 4;
-    uint64_t rows = take_number(input) % (1 << 20), first = take_number(input), count = take_number(input) % 512;
-    const int64_t least = (int64_t)take_number(input), most = (int64_t)take_number(input);
-    const uint64_t position = sound ? 0 : take_number(input) % (1ULL << 40), length = take_number(input);
-    const uint8_t *stored = input->at;
-    size_t bytes = (size_t)(input->end - input->at);
-    if (sound) {
-        rows = bytes / width % 1024;
-        bytes = deflated(input->at, rows * width, coded, sizeof coded);
-        stored = coded;
-    }
-    const int descriptor = file_with(stored, bytes);
-    struct fuzz_buffer out = fuzz_buffer_of(NULL, count * width, formats[kind]);
-    PyObject *const workspace = fuzz_call(workspace_of, PyTuple_New(0));
-    for (int time = 0; time < 2; time++) {
-        PyObject *limits = limited ? Py_BuildValue("LL", (long long)least, (long long)most) : NULL;
-        if (limited)
-            limits = Py_BuildValue("(N)", limits);
-        PyObject *const part = Py_BuildValue("isiiLLLLOO", (int)(choices >> 4), "name", kind == 4, zeroed,
-                                             (long long)position, (long long)(sound ? bytes : length), (long long)rows,
-                                             (long long)first, out.view, limits ? PyTuple_GetItem(limits, 0) : Py_None);
-        memset(out.memory, zeroed ? 0 : 0xa5, count * width);
-        PyObject *const result = fuzz_call(read, Py_BuildValue("Oi(N)", workspace, descriptor, part));
-        for (size_t i = 0; result && sound && i < count * width; i++)
-            if (((uint8_t *)out.memory)[i] != input->at[i % width * rows + first + i / width]) {
-                fprintf(stderr, "byte %zu of %zu is another one\n", i, count * width);
-                abort();
-            }
-        Py_XDECREF(result);
-        Py_XDECREF(limits);
-    }
-    Py_DECREF(workspace);
-    fuzz_release(&out);
-}
-
 /* Any chunks of a column, which are the same bytes of the file if they are sound. */
 static void read_whole(struct input *input)
 {
@@ -117,17 +71,19 @@ static void read_whole(struct input *input)
     struct fuzz_buffer told = fuzz_buffer_of(places, 16 * known, "q");
     PyObject *const workspace = fuzz_call(workspace_of, PyTuple_New(0));
     PyObject *const limits = limited ? Py_BuildValue("(LL)", (long long)least, (long long)most) : Py_NewRef(Py_None);
-    PyObject *const column =
-        Py_BuildValue("(isiiOOO)", (int)(choices >> 4), "name", kind == 4, zeroed, told.view, out.view, limits);
-    memset(out.memory, zeroed ? 0 : 0xa5, count * width);
-    PyObject *const result =
-        fuzz_call(read, Py_BuildValue("OiOL(N)", workspace, descriptor, numbers.view, (long long)rows, column));
-    for (size_t i = 0; result && sound && i < count * width; i++)
-        if (((uint8_t *)out.memory)[i] != input->at[i % width * rows + i / width % rows]) {
-            fprintf(stderr, "byte %zu of %zu is another one\n", i, count * width);
-            abort();
-        }
-    Py_XDECREF(result);
+    for (int time = 0; time < 2; time++) { /* the second read may use what the first one remembered */
+        PyObject *const column =
+            Py_BuildValue("(isiiOOO)", (int)(choices >> 4), "name", kind == 4, zeroed, told.view, out.view, limits);
+        memset(out.memory, zeroed ? 0 : 0xa5, count * width);
+        PyObject *const result =
+            fuzz_call(read, Py_BuildValue("OiOL(N)", workspace, descriptor, numbers.view, (long long)rows, column));
+        for (size_t i = 0; result && sound && i < count * width; i++)
+            if (((uint8_t *)out.memory)[i] != input->at[i % width * rows + i / width % rows]) {
+                fprintf(stderr, "byte %zu of %zu is another one\n", i, count * width);
+                abort();
+            }
+        Py_XDECREF(result);
+    }
     Py_DECREF(limits);
     Py_DECREF(workspace);
     fuzz_release(&told);
@@ -135,55 +91,58 @@ static void read_whole(struct input *input)
     fuzz_release(&out);
 }
 
-/* Rows in any order, and an index that may not fit them. */
+/* Rows in any order, and an index of one chunk that may not fit them. */
 static void see_order(struct input *input)
 {
-    enum { MOST = 64 };
-    static PyObject *is_sorted;
-    if (!is_sorted)
-        is_sorted = fuzz_function(PyInit__compiled, "is_sorted");
+    enum { MOST = 64, ARRAYS = 9 };
+    static PyObject *are_sorted;
+    if (!are_sorted)
+        are_sorted = fuzz_function(PyInit__compiled, "are_chunks_sorted");
     uint32_t rank[MOST];
-    int64_t start[MOST], duration[MOST], begin[MOST], ranks[MOST];
+    int64_t start[MOST], duration[MOST], begin[MOST], ranks[MOST], chunk = 0, ends[2] = {0};
     const size_t count = take_byte(input) % MOST, groups = take_byte(input) % MOST;
     const uint8_t left_out = take_byte(input);
-    const int64_t max_end = (int64_t)take_number(input);
+    int64_t max_end = (int64_t)take_number(input);
     for (size_t i = 0; i < groups; i++)
         begin[i] = (int64_t)take_number(input), ranks[i] = (int64_t)take_number(input);
     for (size_t i = 0; i < count; i++) {
         rank[i] = (uint32_t)take_number(input);
         start[i] = (int64_t)take_number(input), duration[i] = (int64_t)take_number(input);
     }
-    struct fuzz_buffer arrays[5] = {fuzz_buffer_of(rank, 4 * count, "I"), fuzz_buffer_of(start, 8 * count, "q"),
-                                    fuzz_buffer_of(duration, 8 * count, "q"), fuzz_buffer_of(begin, 8 * groups, "q"),
-                                    fuzz_buffer_of(ranks, 8 * groups, "q")};
-    PyObject *const arguments = PyTuple_New(6);
-    for (int i = 0; i < 5; i++)
-        PyTuple_SetItem(arguments, i, Py_NewRef(i < 3 && left_out >> i & 1 ? Py_None : arrays[i].view));
-    PyTuple_SetItem(arguments, 5, PyLong_FromLongLong(max_end));
-    PyObject *const result = fuzz_call(is_sorted, arguments);
-    if (result == Py_True && !(left_out & 1))
+    if (count)
+        ends[0] = start[0], ends[1] = start[count - 1];
+    struct fuzz_buffer arrays[ARRAYS] = {
+        fuzz_buffer_of(rank, 4 * count, "I"),     fuzz_buffer_of(start, 8 * count, "q"),
+        fuzz_buffer_of(duration, 8 * count, "q"), fuzz_buffer_of(&chunk, 8, "q"),
+        fuzz_buffer_of(begin, 8 * groups, "q"),   fuzz_buffer_of(ranks, 8 * groups, "q"),
+        fuzz_buffer_of(&ends[0], 8, "q"),         fuzz_buffer_of(&ends[1], 8, "q"),
+        fuzz_buffer_of(&max_end, 8, "q")};
+    PyObject *const arguments = PyTuple_New(ARRAYS + 1);
+    for (int i = 0; i < ARRAYS; i++)
+        PyTuple_SetItem(arguments, i + (i > 3), Py_NewRef(i < 3 && left_out >> i & 1 ? Py_None : arrays[i].view));
+    PyTuple_SetItem(arguments, 4, PyLong_FromSize_t(count));
+    PyObject *const result = fuzz_call(are_sorted, arguments);
+    if (result == Py_True && !(left_out & 3))
         for (size_t i = 1, group = 0; i < count; i++) {
             /* An index may start again within a rank: earlier rows then form another stretch. */
-            group += group + 1 < groups && begin[group + 1] == (int64_t)i;
-            if (begin[group] != (int64_t)i && !(left_out & 2) && start[i] < start[i - 1]) {
+            while (group + 1 < groups && begin[group + 1] <= (int64_t)i)
+                group++;
+            if (begin[group] != (int64_t)i && start[i] < start[i - 1]) {
                 fprintf(stderr, "row %zu starts before the one before it\n", i);
                 abort();
             }
         }
     Py_XDECREF(result);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < ARRAYS; i++)
         fuzz_release(&arrays[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {data, data + size};
-    const unsigned what = take_byte(&input) % 8;
-    if (what % 4 == 0)
+    if (take_byte(&input) % 4 == 0)
         see_order(&input);
-    else if (what == 7)
-        read_whole(&input);
     else
-        read_chunk(&input);
+        read_whole(&input);
     return 0;
 }

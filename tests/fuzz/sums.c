@@ -5,7 +5,6 @@
 
 #include <ensio/bins.h>
 #include <ensio/event.h>
-#include <math.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -316,73 +315,6 @@ static void count_seconds(struct input *input)
     release_all(arrays, 3);
 }
 
-/* Every call of I/O is in one row of the first table, and of the table of quarters. */
-static void sum_evidence(struct input *input)
-{
-    static PyObject *sums_evidence;
-    enum { FILES = 3, COLUMNS_OF_CALLS = 12, COLUMNS_OF_PARTS = 10 };
-    const size_t calls = take_byte(input) % (MOST_CALLS + 1);
-    const uint8_t given = take_byte(input);
-    uint8_t kinds[MOST_CALLS];
-    int64_t stripes[4 * FILES] = {0};
-    for (size_t i = 0; i < calls; i++)
-        kinds[i] = take_byte(input) % 8;
-    for (size_t i = 0; i < sizeof stripes / sizeof *stripes; i++)
-        stripes[i] = take_byte(input) % 9;
-    struct chunk *chunk = some_chunk(input, calls);
-    const size_t n = chunk->count;
-    uint32_t file[MOST_EVENTS];
-    int64_t offset[MOST_EVENTS], phase[MOST_EVENTS], order[MOST_EVENTS];
-    double octaves[MOST_EVENTS];
-    for (size_t i = 0; i < n; i++) {
-        file[i] = (uint32_t)(chunk->requested[i] % (FILES + 2));
-        offset[i] = (int64_t)(chunk->requested[i] % (1ULL << 60)) - 1;
-        phase[i] = chunk->carried[i], order[i] = (int64_t)(n - 1 - i) + (given & 8 && !i);
-        octaves[i] = log2((double)(chunk->duration[i] > 1 ? chunk->duration[i] : 1));
-    }
-    const char wanted = 1;
-    struct fuzz_buffer arrays[16] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"),
-                                     fuzz_buffer_of(chunk->call, 2 * n, "H"),
-                                     fuzz_buffer_of(chunk->depth, n, "B"),
-                                     fuzz_buffer_of(file, 4 * n, "I"),
-                                     fuzz_buffer_of(offset, 8 * n, "q"),
-                                     fuzz_buffer_of(chunk->requested, 8 * n, "Q"),
-                                     fuzz_buffer_of(chunk->moved, 8 * n, "q"),
-                                     fuzz_buffer_of(chunk->start, 8 * n, "q"),
-                                     fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-                                     fuzz_buffer_of(phase, 8 * n, "q"),
-                                     fuzz_buffer_of(octaves, 8 * n, "d"),
-                                     fuzz_buffer_of(kinds, calls, "B"),
-                                     fuzz_buffer_of(stripes, sizeof stripes, "q"),
-                                     fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-                                     fuzz_buffer_of(order, 8 * n, "q"),
-                                     fuzz_buffer_of(&wanted, 1, "B")};
-    PyObject *told = tuple_of(arrays, 16);
-    for (int i = 0; i < 3; i++)
-        if (!(given & 1 << i))
-            PyTuple_SetItem(told, 13 + i, Py_NewRef(Py_None));
-    int64_t known = 0, io = 0;
-    for (size_t i = 0; i < n; i++) {
-        const int is_known = chunk->call[i] < calls, is_io = is_known && (kinds[chunk->call[i]] & 1);
-        known += is_known, io += is_io;
-    }
-    PyObject *result = call("sum_evidence", &sums_evidence, told);
-    HOLDS(!result || known == (int64_t)n);
-    for (int table = 0; result && table < 1 + ((given & 4) != 0); table++) {
-        PyObject *bytes = PyTuple_GetItem(result, table);
-        const size_t columns = table ? COLUMNS_OF_PARTS : COLUMNS_OF_CALLS, number = table ? 6 : 5,
-                     rows = (size_t)PyBytes_Size(bytes) / 8 / columns;
-        int64_t all = 0, one;
-        for (size_t i = 0; i < rows; i++) {
-            memcpy(&one, PyBytes_AsString(bytes) + 8 * (number * rows + i), sizeof one);
-            all += one;
-        }
-        HOLDS(all == io);
-    }
-    Py_XDECREF(result);
-    release_all(arrays, 16);
-}
-
 /* Calls are numbered if they are in order, each with one more than the call before it of the same rank and group. */
 static void number_calls(struct input *input)
 {
@@ -461,8 +393,8 @@ static void join_uses(struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const all[])(struct input *) = {window,        sum_calls,    sum_by_keys,  spread_calls,
-                                                  count_seconds, sum_evidence, number_calls, join_uses};
+    static void (*const all[])(struct input *) = {window,        sum_calls,    sum_by_keys, spread_calls,
+                                                  count_seconds, number_calls, join_uses};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

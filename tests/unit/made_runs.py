@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from spool_writer import POSIX_CALLS, SpoolContent, write_spool
 
 import ensembles
 from ensembles.api.run import Run
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 BEGAN_UNIX_NS = 1_700_000_000_000_000_000

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from spool_writer import SpoolContent, write_spool
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.writers.spool import SpoolContent, write_spool
 
 UNIX_NS = 1_700_000_000_000_000_000
 RUNNING = CONSTANTS["ENSIO_STATE_RUNNING"]

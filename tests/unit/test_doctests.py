@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.run.selection import Filters
-from ensembles.workloads.synthetic import synthetic_run
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -114,8 +114,17 @@ install_python() {
         fail "pip could not install the Python package (${why:-$(reason pip '^ *ERROR: ')})$(network_hint pip);" \
             "all of its output is in ${log#"$top"/}/pip.log"
     fi
+    if [[ ,$extras, == *,darshan,* ]] && ! can_read_darshan; then
+        logged pip-darshan "$venv/bin/python" -m pip install --no-deps --upgrade --only-binary :all: --python-version 3.12 \
+            --target "$(echo "$venv"/lib/python3.*/site-packages)" 'darshan>=3.4.6'
+    fi
     echo "$state $extras" >"$venv/ensio-state"
     rm -f "$venv/ensio-state.before"
+}
+
+# The package darshan has no wheel for some Pythons, such as 3.13, and without one no library: that of another wheel serves all.
+can_read_darshan() {
+    "$venv/bin/python" -c 'from ensembles.readers.foreign.darshan.library import load; load()' 2>/dev/null
 }
 
 # compile_python: what pip leaves uncompiled in an editable installation. Else every process compiles it anew where

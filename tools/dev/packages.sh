@@ -7,8 +7,8 @@ python_packages=(build-essential libdeflate-dev python3 python3-dev python3-venv
 tool_packages=("${python_packages[@]}" cmake libhdf5-openmpi-dev libopen-trace-format2-dev libopenmpi-dev openmpi-bin pkgconf)
 # The second half of the demonstration.
 demo_packages=(fio)
-test_packages=(btrfs-progs chromium clang fio fish gfortran git hdf5-tools libclang-rt-dev libhdf5-dev
-    libhdf5-mpich-dev libmpich-dev libnetcdf-dev libnetcdf-mpi-dev libnetcdff-dev libpnetcdf-dev mpich munge musl-tools
+test_packages=(automake btrfs-progs chromium clang fio fish gfortran git hdf5-tools libclang-rt-dev libhdf5-dev
+    libhdf5-mpich-dev libmpich-dev libnetcdf-dev libnetcdf-mpi-dev libnetcdff-dev libpnetcdf-dev lmod meson mpich munge musl-tools
     ninja-build otf2-tools postgresql python3-mpi4py slurm-client slurmctld slurmd sqlite3 strace valgrind zsh)
 long_packages=(firefox-esr nginx-light node-configurable-http-proxy nodejs redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)

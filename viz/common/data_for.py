@@ -25,6 +25,7 @@ from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.rasters import kept_raster
 from ensembles.run.run import Run
+from ensembles.run.selection import Filters
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster, raster_request
 from ensembles.viz.common.figures import ends, ensemble_from, plain, retitle
@@ -112,6 +113,7 @@ def _link(ranges: Sequence[Any]) -> None:
         one.js_link("end", other, "end")
 
 
+R = TypeVar("R")
 S = TypeVar("S", bound=Summary)
 
 
@@ -138,6 +140,15 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
         alone = among_themselves(data)
         return list(summarize_chunks(requests, iter([alone]), alone).summaries.values())
     raise TypeError(f"a run, events or a {kinds[0].__name__} is needed, not {type(data).__name__}")
+
+
+def rows_from(data: Any, kind: type[R], total: Callable[..., list[R]], filters: Filters) -> list[R]:
+    """Return the rows of a table of totals: those of a run or of events, or rows as they are."""
+    if isinstance(data, Run | Events):
+        return total(data, **filters)
+    if isinstance(data, list) and all(isinstance(row, kind) for row in data):
+        return data
+    raise TypeError(f"a run, events or a list of {kind.__name__} is needed, not {type(data).__name__}")
 
 
 def partial_sentence(data: Any) -> str:

@@ -19,6 +19,7 @@ from bokeh.events import MouseMove
 from bokeh.layouts import column
 from bokeh.models import (
     AdaptiveTicker,
+    BasicTicker,
     Column,
     ColumnDataSource,
     ContinuousTicker,
@@ -30,6 +31,7 @@ from bokeh.models import (
     LogTicker,
     Node,
     NoOverlap,
+    NumeralTickFormatter,
     Plot,
     Range,
     Range1d,
@@ -257,20 +259,33 @@ def stack(
     return drawn, float(end.max())
 
 
+def name_axis(axis: Any, text: str, numbers: str) -> None:
+    """Name an axis, with a format of the numbers at its ticks."""
+    axis.axis_label, axis.formatter = text, NumeralTickFormatter(format=numbers)
+
+
+def name_times(axis: Any, what: str, span_s: float, per: str = "") -> None:
+    """Name an axis of times in seconds, in a unit that suits a time span."""
+    unit_s, unit = time_unit(span_s)
+    axis.axis_label, axis.formatter = f"{what} ({unit}{per})", scaled_ticks(unit_s)
+
+
+def count_along(axis: Any, what: str = "rank") -> None:
+    """Name an axis of whole numbers, such as ranks."""
+    name_axis(axis, what, "0")
+    axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+
+
 def label_time_axis(fig: figure, span_s: float | None = None) -> None:
     """Label a time axis, in a unit that suits a time span, by default its initial range."""
     start, end = ends(fig.x_range)
-    unit_s, name = time_unit(end - start if span_s is None else span_s)
-    fig.xaxis.axis_label = f"time since the start of the run ({name})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
+    name_times(fig.xaxis, "time since the start of the run", end - start if span_s is None else span_s)
     _want_ticks(fig, 10)
 
 
 def label_duration_axis(fig: figure) -> None:
     """Label an axis of durations, in a unit that suits its initial range."""
-    unit_s, name = time_unit(ends(fig.x_range)[1])
-    fig.xaxis.axis_label = f"call duration ({name})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
+    name_times(fig.xaxis, "call duration", ends(fig.x_range)[1])
     _want_ticks(fig, 10)
 
 
@@ -443,6 +458,23 @@ def steps(values: np.ndarray) -> np.ndarray:
     The result has single precision, finer than any screen: it is half as long in a page.
     """
     return np.append(values, values[-1:]).astype(np.float32)
+
+
+def add_steps(
+    fig: figure,
+    source: ColumnDataSource,
+    colour: str,
+    y: str,
+    *,
+    x: str = "t",
+    base: float = 0,
+    alpha: float = 0.3,
+    width: float = 2,
+) -> tuple[GlyphRenderer[Any], GlyphRenderer[Any]]:
+    """Draw a column over the edges of bins, as an area and its outline."""
+    look: dict[str, Any] = {"x": x, "source": source}
+    area = fig.varea_step(y1=base, y2=y, step_mode="after", fill_color=colour, fill_alpha=alpha, **look)
+    return area, fig.step(y=y, mode="after", line_color=colour, line_width=width, **look)
 
 
 _TAG = "entry of a legend"

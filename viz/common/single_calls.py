@@ -29,34 +29,11 @@ from ensembles.viz.common.style import COLOURS, darker
 MOST_CALLS = 2000
 """Largest number of calls that are drawn one by one."""
 
-_PIXELS = 1000
-"""Usual width of a diagram."""
-
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""
 
 _EDGES = {name: darker(colour) for name, colour in COLOURS.items()}
 """Colours of the borders of calls, by class of operations."""
-
-_COLUMNS = (
-    "left",
-    "right",
-    "bottom",
-    "top",
-    "colour",
-    "edge",
-    "outline",
-    "task",
-    "call",
-    "file",
-    "where",
-    "size",
-    "when",
-    "took",
-    "targets",
-    "site",
-    "layer",
-)
 
 
 @dataclass(frozen=True)
@@ -156,8 +133,6 @@ def call_columns(
     `span_s`: time that is in view. Default: that of the calls.
     """
     count = len(events)
-    if not count:
-        return {name: [] for name in (*_COLUMNS, "alpha")}
     inner_last = np.lexsort((events.start, events.depth))
     events = events[inner_last]
     lane, lanes = _lanes(events)
@@ -178,11 +153,13 @@ def call_columns(
     classes = class_of_calls(events.calls)[events.call].tolist()
     start, duration = events.start * 1e-9, events.duration * 1e-9
     alpha_of_each = np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last]
-    span_s = float((start + duration).max()) - float(start.min()) if span_s is None else span_s
-    in_view = float(rows.max() - rows.min()) + 1
+    if span_s is None:
+        span_s = float(np.ptp(np.append(start, start + duration))) if count else 0.0
+    pixel_s = span_s / 1000  # of a diagram of usual width
+    in_view = float(np.ptp(rows)) + 1 if count else 1.0
     # In a diagram of 400 pixels: borders of calls that are lower or narrower would cover them.
     high = np.broadcast_to(2 * half, (count,)) * 400 / in_view >= 5
-    wide = ((duration >= 3 * span_s / _PIXELS) & high).tolist()
+    wide = ((duration >= 3 * pixel_s) & high).tolist()
     threaded = lanes > 1 if info is None else (lanes > 1) | (info.most_threads > 1)
     return {
         "left": start,
@@ -195,7 +172,7 @@ def call_columns(
             for number, is_wide in zip(classes, wide, strict=True)
         ],
         "alpha": alpha_of_each,
-        "outline": _outlines(rows, start, duration, alpha_of_each, span_s / _PIXELS),
+        "outline": _outlines(rows, start, duration, alpha_of_each, pixel_s),
         "task": [
             f"rank {rank}" + (f", thread {thread}" if several else "")
             for rank, thread, several in zip(
@@ -333,9 +310,6 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
 LAYERS = ("netcdf", "pnetcdf", "hdf5", "mpiio", "stdio", "posix")
 """Layers of I/O, those that call others first."""
 
-_MOST_TARGETS = 6
-"""Targets that a text names."""
-
 
 def enclosing_calls(events: Events) -> np.ndarray:
     """Find the call around each call, among the same events.
@@ -446,6 +420,6 @@ def _targets_text(targets: list[int], found: int, whole: int, is_located: bool) 
         return "those of the calls inside"
     if not targets:
         return "unknown"
-    names = ", ".join(map(str, targets[:_MOST_TARGETS]))
-    more = f", … ({len(targets):,} in all)" if len(targets) > _MOST_TARGETS else ""
+    names = ", ".join(map(str, targets[:6]))
+    more = f", … ({len(targets):,} in all)" if len(targets) > 6 else ""
     return f"OST{'s' * (len(targets) > 1)} {names}{more}" + (", and unknown ones" if found < whole else "")

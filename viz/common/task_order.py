@@ -16,7 +16,7 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.spans import find_spans
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
-from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
+from ensembles.passes.summary import ANY_ORDER, S, Summary, ignoring_run
 from ensembles.run.rasters import expected_calls, pyramid_window
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -104,7 +104,7 @@ def rows_of_tasks(data: Any, order: str) -> TaskRows:
         _, place = np.unique(hosts, return_inverse=True)
         ranks = np.argsort(place, kind="stable")
     else:
-        times = _times(data, tasks)
+        times = _summarized(data, partial(TaskTimes, tasks))
         key = -times.time_ns if order == "slowness" else times.first_ns
         ranks = np.argsort(key, kind="stable")
     row = np.empty(tasks, np.int64)
@@ -139,26 +139,34 @@ def _groups(hosts: np.ndarray, row: np.ndarray) -> list[tuple[str, int]]:
     return list(zip(names, first.tolist(), strict=True)) if len(set(names)) == len(names) else []
 
 
-def _times(data: Any, tasks: int) -> TaskTimes:
+def _summarized(data: Any, make: Callable[[], S]) -> S:
+    """Fill a summary with the calls of a run or of events."""
     if isinstance(data, Run):
-        return data.summarize(ignoring_run(partial(TaskTimes, tasks)))
-    times = TaskTimes(tasks)
-    times.add(data)
-    return times
+        return data.summarize(ignoring_run(make))
+    summary = make()
+    summary.add(data)
+    return summary
 
 
-class OrderedRaster(Raster):
-    """A raster whose rows are ordered tasks."""
+class PreparedRaster(Raster):
+    """A raster of calls that functions prepare, one after the other, chunk by chunk."""
 
-    def __init__(self, row: np.ndarray) -> None:
-        self._row = row
-        super().__init__(len(row))
+    def __init__(self, prepare: Sequence[Callable[[Events], Events]], tasks: int, *size: int) -> None:
+        self._prepare = prepare
+        super().__init__(tasks, *size)
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        columns = {name: getattr(chunk, name) for name in self.columns}
-        columns["rank"] = self._row[chunk.rank]
-        super().add(Events.partly(columns, chunk.calls, chunk.files))
+        for prepare in self._prepare:
+            chunk = prepare(chunk)
+        super().add(chunk)
+
+
+def _in_rows(row: np.ndarray, chunk: Events) -> Events:
+    """Return calls with the row of their task as its rank."""
+    columns = {name: getattr(chunk, name) for name in Raster.columns}
+    columns["rank"] = row[chunk.rank]
+    return Events.partly(columns, chunk.calls, chunk.files)
 
 
 class WindowCount(Summary):
@@ -166,6 +174,7 @@ class WindowCount(Summary):
 
     columns = ("rank", "start", "duration")
     requires = ANY_ORDER
+    added_up = ("count",)
 
     def __init__(self, window: Window, row: np.ndarray) -> None:
         self._window, self._row = window, row
@@ -174,10 +183,6 @@ class WindowCount(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         self.count += len(calls_inside(chunk, self._window, self._row))
-
-    def merge(self, other: WindowCount) -> None:
-        """Add a summary of other events of the same run."""
-        self.count += other.count
 
 
 class WindowCalls(Summary):
@@ -220,18 +225,14 @@ def _copied(part: Events) -> Events:
     return Events({name: getattr(part, name).copy() for name in COLUMNS}, part.calls, part.files, part.sites)
 
 
-class WindowRaster(Raster):
+class WindowRaster(PreparedRaster):
     """The raster of a window: calls count with their part inside of it."""
 
     requires = ANY_ORDER
 
-    def __init__(self, window: Window, row: np.ndarray) -> None:
-        self._window, self._row = window, row
-        super().__init__(window.tasks)
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        super().add(cut_to_window(chunk, self._window, self._row))
+    def __init__(self, window: Window, row: np.ndarray, *prepare: Callable[[Events], Events]) -> None:
+        cut = partial(cut_to_window, window=window, row=row)
+        super().__init__((*prepare, cut), window.tasks)
 
 
 def timed(chunk: Events) -> Events:
@@ -243,61 +244,10 @@ def timed(chunk: Events) -> Events:
     return Events.partly(columns, chunk.calls, chunk.files)
 
 
-class TimedRaster(Raster):
-    """The raster of chosen calls in memory, in which each takes time (`timed`)."""
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        super().add(timed(chunk))
-
-
-class ChosenRaster(Raster):
-    """The raster of chosen calls: those whose enclosing calls were left out count as outermost.
-
-    Of calls that enclose others, the parts of a chunk that lie in one of another chunk count too.
-    """
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        super().add(among_themselves(chunk))
-
-
-class ChosenWindowRaster(WindowRaster):
-    """The raster of a window, of chosen calls (`ChosenRaster`)."""
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        super().add(among_themselves(chunk))
-
-
 def of_layer(chunk: Events, layer: str) -> Events:
     """Return the calls of a layer, with depths among themselves."""
     own = np.array([*(call.layer == layer for call in chunk.calls), False])
     return among_themselves(chunk[own[chunk.call]])
-
-
-class LayerRaster(OrderedRaster):
-    """The raster of the calls of a layer, also of those inside calls of other layers."""
-
-    def __init__(self, row: np.ndarray, layer: str) -> None:
-        self._layer = layer
-        super().__init__(row)
-
-    def add(self, chunk: Events) -> None:
-        """Add events; those of other layers are left out."""
-        super().add(of_layer(chunk, self._layer))
-
-
-class LayerWindowRaster(WindowRaster):
-    """The raster of a window, of the calls of a layer."""
-
-    def __init__(self, window: Window, row: np.ndarray, layer: str) -> None:
-        self._layer = layer
-        super().__init__(window, row)
-
-    def add(self, chunk: Events) -> None:
-        """Add events; those of other layers are left out."""
-        super().add(of_layer(chunk, self._layer))
 
 
 def rasters_of_layers(
@@ -309,10 +259,11 @@ def rasters_of_layers(
     """
     requests: dict[str, SummaryRequest] = {}
     for layer in layers:
+        own = partial(of_layer, layer=layer)
         make = (
-            partial(LayerRaster, rows.row, layer)
+            partial(PreparedRaster, (own, partial(_in_rows, rows.row)), len(rows.row))
             if window is None
-            else partial(LayerWindowRaster, window, rows.row, layer)
+            else partial(WindowRaster, window, rows.row, own)
         )
         requests[layer] = SummaryRequest(ignoring_run(make))
     if window is not None:
@@ -331,10 +282,7 @@ def ordered_raster(data: Any, rows: TaskRows) -> Raster:
     """Return the numbers of the trace diagram with ordered tasks, from a pass over a run."""
     if isinstance(data, Run):
         need_calls(data)
-        return data.summarize(ignoring_run(partial(OrderedRaster, rows.row)))
-    raster = OrderedRaster(rows.row)
-    raster.add(data)
-    return raster
+    return _summarized(data, partial(PreparedRaster, (partial(_in_rows, rows.row),), len(rows.row)))
 
 
 def window_of(data: Any, window: Window, rows: TaskRows) -> tuple[Raster, Events | None]:
@@ -374,7 +322,7 @@ def read_window(
     under_way = replace(selection, under_way_ns=(window.low_ns, window.high_ns))
     requests = _requests_of_window(window, row, factory) | dict(beside)
     if not replace(selection, ranks=None).selects_all:
-        requests["raster"] = SummaryRequest(factory(partial(ChosenWindowRaster, window, row)))
+        requests["raster"] = SummaryRequest(factory(partial(WindowRaster, window, row, among_themselves)))
     expected = expected_calls(run, window.low_ns, window.high_ns)
     if expected is not None and expected * window.tasks / max(len(row), 1) <= _LIKELY_FEW:
         group = run.summarize(requests, selection=under_way)

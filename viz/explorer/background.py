@@ -11,9 +11,6 @@ from typing import Any
 from ensembles.model.events import Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 
-MOST_WAITING = 6
-"""Works that wait; with more of them, the oldest ones are dropped, and asked for again if they are needed."""
-
 
 class Postponed(Exception):
     """A newer work has to be done before the present one, which begins again later."""
@@ -60,10 +57,13 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def ask(self, key: Hashable, steps: Callable[[], Iterator[None]]) -> None:
-        """Do a work before all others; if it has begun, go on with it."""
+        """Do a work before all others; if it has begun, go on with it.
+
+        Of more than six that wait, the oldest are dropped, and asked for again if they are needed.
+        """
         with self._changed:
             self._waiting[key] = self._waiting.pop(key, (steps, None))
-            while len(self._waiting) > MOST_WAITING:
+            while len(self._waiting) > 6:
                 del self._waiting[next(iter(self._waiting))]
             self._changed.notify_all()
         if not self.is_threaded:

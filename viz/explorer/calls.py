@@ -22,9 +22,6 @@ from ensembles.viz.common.single_calls import MOST_CALLS, Window, calls_inside, 
 from ensembles.viz.common.task_order import timed
 from ensembles.viz.explorer.sums import CELLS, ROWS, TABLE_ROWS, ClassBins, FileSums, RankSums
 
-MOST_FILES = 100
-"""Files that are offered for the offsets, those with most bytes."""
-
 Counted = dict[str, tuple[np.ndarray, np.ndarray]]
 """Edges of bins in s, and numbers of calls, by class of operations."""
 
@@ -207,11 +204,11 @@ class Calls:
         return "" if self._of_files is None else str(self.files[self._of_files.busiest()])
 
     def files_by_bytes(self, layer: str) -> dict[str, int]:
-        """Return the bytes that calls of a layer move in each file, most first; empty: not known."""
+        """Return the bytes that calls of a layer move in up to 100 files, most first; empty: not known."""
         if self._of_files is None:
             return {}
         moved = self._of_files.of_layer(layer)
-        order = np.argsort(-moved, kind="stable")[:MOST_FILES].tolist()
+        order = np.argsort(-moved, kind="stable")[:100].tolist()
         return {self.files[each]: int(moved[each]) for each in order if moved[each] and self.files[each]}
 
     def has_map_of(self, file: str) -> bool:

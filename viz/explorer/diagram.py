@@ -6,15 +6,7 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from bokeh.models import (
-    BasicTicker,
-    BoxSelectTool,
-    ColumnDataSource,
-    CustomJS,
-    NumeralTickFormatter,
-    Range1d,
-    WeightedStackColorMapper,
-)
+from bokeh.models import BoxSelectTool, ColumnDataSource, CustomJS, Range1d, WeightedStackColorMapper
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
@@ -22,14 +14,7 @@ from bokeh.plotting import figure
 from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster, share_image
-from ensembles.viz.common.figures import (
-    ends,
-    horizontal_legend,
-    label_time_axis,
-    new_figure,
-    retitle,
-    zoom_time_by_wheel,
-)
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.mixed import EMPHASIS, add_mixed, mixer, opacities, swatches
 from ensembles.viz.common.single_calls import (
     Window,
@@ -72,10 +57,10 @@ class TraceDiagram:
         self._calls_of, self._times = calls, times
         self._tasks = shown.run.tasks
         self.classes = _classes_of(calls) or ["write"]
-        self._whole_s = ends(times)
+        self._whole_s = draw.ends(times)
         times.tags = list(self._whole_s)  # keys move and zoom within them (keys.js)
         rows = Range1d(start=self._tasks - 0.5, end=-0.5, bounds=(-0.5, self._tasks - 0.5), min_interval=1)
-        self.figure = new_figure(
+        self.figure = draw.new_figure(
             "",
             int(np.clip(130 + 26 * self._tasks, 200, 460)),
             x_range=times,
@@ -83,11 +68,9 @@ class TraceDiagram:
             name=name,
         )
         self._rows = rows
-        self.figure.yaxis.axis_label = "rank"
-        self.figure.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-        self.figure.yaxis.formatter = NumeralTickFormatter(format="0")
+        draw.count_along(self.figure.yaxis)
         self.figure.grid.visible = False
-        label_time_axis(self.figure)
+        draw.label_time_axis(self.figure)
         self._of = self._what = ""
         self._were_whole: set[Interval] = set()
         self._images: list[GlyphRenderer[Any]] = []
@@ -109,7 +92,7 @@ class TraceDiagram:
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         self.figure.add_layout(self._box)
         add_box_select(self.figure, "both")
-        zoom_time_by_wheel(self.figure, times)
+        draw.zoom_time_by_wheel(self.figure, times)
         self.window = ColumnDataSource({"x": [], "y": []}, name=f"{name}_window")
         watch = CustomJS(
             args={"source": self.window, "x_range": times, "y_range": rows},
@@ -119,7 +102,7 @@ class TraceDiagram:
             axis.js_on_change("start", watch)
             axis.js_on_change("end", watch)
         labels = {name: short_label(name) for name in self.classes}
-        horizontal_legend(self.figure, swatches(self.figure, labels))
+        draw.horizontal_legend(self.figure, swatches(self.figure, labels))
 
     def _add(self, alphas: list[str]) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
         source, mapper = ColumnDataSource(_no_image()), mixer(self.classes, alphas)
@@ -187,7 +170,7 @@ class TraceDiagram:
         times = view.zoom_s or self._whole_s
         top, bottom = view.zoom_ranks or (-0.5, self._tasks - 0.5)
         for axis, wanted in ((self._times, times), (self._rows, (bottom, top))):
-            if ends(axis) != wanted:
+            if draw.ends(axis) != wanted:
                 axis.update(start=wanted[0], end=wanted[1])
 
     def show(self, marked: Calls | None, view: View) -> None:
@@ -231,7 +214,7 @@ class TraceDiagram:
         self._retitle()
 
     def _retitle(self) -> None:
-        retitle(self.figure, f"Trace diagram{self._of}: {self._what}")
+        draw.retitle(self.figure, f"Trace diagram{self._of}: {self._what}")
 
     def _outline(self, call: Chosen | None) -> None:
         """Outline a call: its rectangle, or, where single calls are not drawn, its part of the row."""

@@ -219,8 +219,6 @@ def copy_buttons(texts: ColumnDataSource) -> list[Button]:
 TYPED = "with ranges that were typed"
 """Is added to what a mark is about."""
 
-_LEAST_S = 1e-9
-
 
 class Fields:
     """A row of fields for the ranges of a view: what is marked, and what is in view.
@@ -316,9 +314,9 @@ class Fields:
         low, high = parse_range("time", text)
         first_ns, end_ns = calls.extent_ns
         low = min(first_ns * 1e-9, 0.0) if math.isinf(low) else low
-        high = max(end_ns * 1e-9, low) + _LEAST_S if math.isinf(high) else high
+        high = max(end_ns * 1e-9, low) + 1e-9 if math.isinf(high) else high
         low = round(low, 9)
-        return low, max(round(high, 9), round(low + _LEAST_S, 9))
+        return low, max(round(high, 9), round(low + 1e-9, 9))
 
     def _ranks(self, name: str, text: str) -> Ranks | Interval:
         low, high = parse_numbers("rank", text.replace("..", "-"))

@@ -1,9 +1,10 @@
-"""The linked pictures of one run in the explorer."""
+"""The linked pictures of one run in the explorer; the keys of the one that has the focus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any, Protocol
 
 from bokeh.events import Event, Reset, SelectionGeometry
@@ -17,10 +18,7 @@ from ensembles.viz.common.figures import label_time_axis
 from ensembles.viz.common.style import time_unit
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
-from ensembles.viz.explorer.durations import Durations
-from ensembles.viz.explorer.keys import take_keys
-from ensembles.viz.explorer.offsets import Offsets
-from ensembles.viz.explorer.rates import Rates
+from ensembles.viz.explorer.pictures import Durations, Offsets, Rates
 from ensembles.viz.explorer.sentences import sentence_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View, end_of, rounded
@@ -306,3 +304,26 @@ def fit_when_narrow(fig: figure) -> None:
     fig.js_on_change("outer_width", fit)
     assert isinstance(fig.title, Title)
     fig.title.js_on_change("text", fit)
+
+
+def take_keys(fig: figure, along: str, across: str = "") -> None:
+    """Let a figure have the focus, and say which keys it then takes (``keys.js``).
+
+    `across`: what its vertical axis has; empty: no key changes it.
+    """
+    words, keys = f"+ − zoom, ← → move ({along})", "Plus - ArrowLeft ArrowRight 0 Home"
+    if across:
+        words += f"; ↑ ↓ move, Shift with ↑ ↓ zooms ({across})"
+        keys += " ArrowUp ArrowDown Shift+ArrowUp Shift+ArrowDown"
+    fig.html_attributes = {
+        **fig.html_attributes,
+        "tabindex": "0",
+        "aria-keyshortcuts": keys,
+        "aria-description": f"Keys: {words}; 0 or Home: all.",
+    }
+
+
+def keys_program() -> str:
+    """Return the programs that act on keys and on widths: they define ``explorerKeys`` and ``fitRows``."""
+    folder = files("ensembles.viz.explorer")
+    return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("keys.js", "rows.js"))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
@@ -41,7 +42,7 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import Window
-from ensembles.viz.common.task_order import ChosenRaster, TimedRaster, WindowCount, read_window
+from ensembles.viz.common.task_order import PreparedRaster, WindowCount, read_window, timed
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import Calls, Chosen, HeldCalls, Span, WindowShown
 from ensembles.viz.explorer.sums import (
@@ -58,13 +59,10 @@ from ensembles.viz.explorer.sums import (
     sums_of_cube,
 )
 from ensembles.viz.explorer.view import View
-from ensembles.viz.pictures.access_map import span_of_run
+from ensembles.viz.pictures.access_map import span_of_table, table_of_run
 
 PORTION = 8_000_000
 """Calls of a step of a pass; after each of them the page shows what has been read."""
-
-_CHUNK = 1 << 16
-"""Calls in memory that are added at once: what is computed of them stays in the caches of a processor."""
 
 _MOST_HELD = 4
 """Selections whose calls are remembered, of a run in memory; and windows that have not been read yet."""
@@ -167,12 +165,12 @@ class CallReader:
         return Calls(self.run.tasks, sums, self, selection, self.run.files, held=held, **others)
 
     def _requests(self, selection: Selection) -> dict[str, SummaryRequest]:
-        kind = Raster if selection.selects_all else ChosenRaster if self._events is None else TimedRaster
+        prepare = () if selection.selects_all else (among_themselves if self._events is None else timed,)
         offsets = None
         if self._map is not None:
             known = self._map
             offsets = partial(OffsetMap, known.file, known.layer, known.tasks, known.span_ns)
-        return requests_of(self.run.tasks, selection, kind, offsets)
+        return requests_of(self.run.tasks, selection, partial(PreparedRaster, prepare), offsets)
 
     def _first_of(self, selection: Selection, marks: View | None) -> Calls:
         """Return the calls of a selection before any has been read."""
@@ -214,7 +212,7 @@ class CallReader:
         files = self._files_of_run()
         number = int(files.of_layer(files.layer).argmax()) if files.layer else 0
         if files.layer and run.files[number]:
-            self._map = OffsetMap(number, files.layer, run.tasks, span_of_run(run))
+            self._map = OffsetMap(number, files.layer, run.tasks, span_of_table(table_of_run(run)))
         yield
         used = tuple(bins_of_counts(base.sums["bins"].counts.sum(axis=0)).tolist())
         low, high = self._whole.extent_ns
@@ -294,7 +292,8 @@ class CallReader:
             held = self._held(replace(selection, under_way_ns=None))
             assert held is not None
             some = held.alone
-            chunks = (some[low : low + _CHUNK] for low in range(0, len(some), _CHUNK))
+            size = 1 << 16  # calls that are added at once stay in the caches of a processor
+            chunks = (some[low : low + size] for low in range(0, len(some), size))
             return summarize_chunks(requests, chunks, self.run)
         found = self.run.summarize(requests | _in_turn(background), selection=selection)
         found.summaries.pop("turn")

@@ -36,8 +36,8 @@ from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, Page
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.common.theme import legend_keys_program, theme_program
 from ensembles.viz.explorer.background import Background
-from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer, attach, explorer_of
+from ensembles.viz.explorer.panel import keys_program
 from ensembles.viz.explorer.shown import Shown
 
 # The colours are those of the report, light and dark (viz/common/theme.js). The page uses neither of the
@@ -110,6 +110,7 @@ _PAGE = """
   }
 </style>
 {% endblock %}"""
+
 
 _IDLE_S = 2.0
 """Time without a question after which a page is made ahead."""
@@ -294,18 +295,12 @@ def _joined(values: np.ndarray, axis: int, most: int) -> np.ndarray:
     return averages
 
 
-__all__ = ["EVERY_S", "MOST_FOLLOWED", "Followed", "wait_for_run"]
-
-MOST_FOLLOWED = 1_000_000
-"""The latest calls that are held of a run in progress."""
-
-
 class Followed(Shown):
-    """The latest calls of a run in progress; `refresh` reads what was recorded since."""
+    """The latest calls (a million) of a run in progress; `refresh` reads what was recorded since."""
 
     is_growing = is_part = True
 
-    def __init__(self, path: str, most_events: int = MOST_FOLLOWED) -> None:
+    def __init__(self, path: str, most_events: int = 1_000_000) -> None:
         self.progress = RunInProgress(path, most_events)
         super().__init__(self.progress.run)
         self._causes_in_background = Background(lambda key, error: self._failed(error))

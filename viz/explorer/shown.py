@@ -40,13 +40,7 @@ from ensembles.viz.explorer.view import View
 MOST_EVENTS = 4_000_000
 """Calls of larger runs are read from their file when they are needed, or those of some ranks are shown."""
 
-FEW_EVENTS = 100_000
-"""Runs with at most as many events are examined for causes before they are shown; others when asked."""
-
 _KEPT_BY_FINDINGS = ("run", "beside", "causes", "zoom_s", "zoom_ranks")
-
-QUIET_S = 0.3
-"""Time after an answer in which nothing is read in the background: the page paints, and often asks again."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,7 @@ class Shown:
     @property
     def knows_causes(self) -> bool:
         """Whether `causes` needs no pass, or a short one."""
-        return "causes" in self.__dict__ or (self.events is not None and len(self.events) <= FEW_EVENTS)
+        return "causes" in self.__dict__ or (self.events is not None and len(self.events) <= 100_000)
 
     def find_causes(self) -> None:
         """Examine the run for causes; of a large run in the background, and then `version` grows."""
@@ -156,8 +150,11 @@ class Shown:
         self._news()
         yield
 
-    def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
-        """Return a context in which a page is answered, and what is read in the background rests."""
+    def answering(self, *, quiet_s: float = 0.3) -> AbstractContextManager[None]:
+        """Return a context in which a page is answered, and what is read in the background rests.
+
+        So it does for `quiet_s` after the answer: the page paints, and often asks again.
+        """
         if quiet_s:
             self.answered = time.monotonic()
         return self._reader.answers.answering(quiet_s)

@@ -140,6 +140,7 @@ class FileSums(Summary):
 
     columns = ("call", "file", "moved")
     requires = ANY_ORDER
+    added_up = ("_moved", "_calls")
 
     def __init__(self, layers: tuple[str, ...], files: int) -> None:
         self.layers = layers
@@ -167,11 +168,6 @@ class FileSums(Summary):
         """Add the bytes that calls of a function moved in a file."""
         if call.op in DIRECTIONS:
             self.moved[self.layers.index(call.layer), file] += moved_bytes
-
-    def merge(self, other: FileSums) -> None:
-        """Add a summary of other events of the same run."""
-        self._moved += other._moved
-        self._calls += other._calls
 
     @property
     def layer(self) -> str:
@@ -201,6 +197,7 @@ class ClassBins(Summary):
 
     columns = ("call", "duration")
     requires = ANY_ORDER
+    added_up = ("counts",)
 
     def __init__(self, counts: np.ndarray | None = None) -> None:
         self.counts = np.zeros((len(CLASSES), BIN_COUNT), np.int64) if counts is None else counts
@@ -218,10 +215,6 @@ class ClassBins(Summary):
         """Add events."""
         classes = class_of_calls(chunk.calls).astype(np.uint16)
         self.counts += kernels.count_bins(classes[chunk.call], chunk.duration, len(CLASSES))
-
-    def merge(self, other: ClassBins) -> None:
-        """Add a summary of other events."""
-        self.counts += other.counts
 
 
 class _Unkept:

@@ -19,8 +19,8 @@ from bokeh.resources import Resources
 
 from ensembles.model.events import Events
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer
+from ensembles.viz.explorer.panel import keys_program
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
 

@@ -13,9 +13,6 @@ from bokeh.plotting import figure
 
 from ensembles.viz.explorer.tables import Table
 
-AFTER_MS = 300
-"""Questions that are answered sooner show nothing."""
-
 _TEXT = '<span role="status">Working on it …</span>'
 _STYLE = {
     "position": "fixed",
@@ -55,7 +52,7 @@ _ANSWERED_JS = """
 
 
 class Working:
-    """Shows a sign while a question of the page takes longer than `AFTER_MS`.
+    """Shows a sign while a question of the page takes longer than 300 ms.
 
     `sign`: part of the layout from the beginning; it takes no room.
     """
@@ -65,9 +62,7 @@ class Working:
         self.sign = Div(text=_TEXT, name="working", styles={**_STYLE, "visibility": "hidden"})
         self._asked = ColumnDataSource({"number": [0]}, name="asked")
         self._answered = ColumnDataSource({"number": [0]}, name="answered")
-        self._ask = CustomJS(
-            args={"asked": self._asked, "sign": self.sign, "after_ms": AFTER_MS}, code=_ASK_JS
-        )
+        self._ask = CustomJS(args={"asked": self._asked, "sign": self.sign, "after_ms": 300}, code=_ASK_JS)
         self._answered.js_on_change(
             "data", CustomJS(args={"asked": self._asked, "sign": self.sign}, code=_ANSWERED_JS)
         )

@@ -17,11 +17,11 @@ from ensembles.model.units import NS_PER_S
 from ensembles.run.open import open_as
 from ensembles.run.run import Run
 from ensembles.viz.common.serving import Door, Guarded, GuardedApplication, PageServer
-from ensembles.viz.history.figures import experiment_data
 from ensembles.viz.history.pages import (
     SCRIPT,
     all_experiments_page,
     checked,
+    experiment_data,
     experiment_page,
     experiment_rows,
     no_runs,

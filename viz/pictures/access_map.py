@@ -8,15 +8,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import (
-    AdaptiveTicker,
-    BasicTicker,
-    Column,
-    CustomJSHover,
-    CustomJSTickFormatter,
-    NumeralTickFormatter,
-    Range1d,
-)
+from bokeh.models import AdaptiveTicker, Column, CustomJSHover, CustomJSTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
@@ -29,17 +21,8 @@ from ensembles.run.tables import totals_by_file
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    empty_picture,
-    horizontal_legend,
-    label_time_axis,
-    new_figure,
-    plain,
-    subtitle,
-    time_range,
-)
 from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
 from ensembles.viz.pictures.bars import plain_path
 
@@ -51,7 +34,6 @@ _BYTES_JS = """
         return Number((n / 1024 ** power).toPrecision(5)).toLocaleString('en-US') + ' ' + names[power];
     }
 """
-_MOST_PATH = 60
 _BOTH = "#7a4f6e"
 """What the mapper mixes of as many bytes written as read: the mean of both colours."""
 
@@ -103,21 +85,17 @@ def access_map(
     """
     found, path = _found(data, file, layer)
     # The end of a path distinguishes files; its beginning may be as long as a title.
-    name = (
-        plain_path(path if len(path) <= _MOST_PATH else f"...{path[3 - _MOST_PATH :]}")
-        if path
-        else "the file"
-    )
+    name = plain_path(path if len(path) <= 60 else f"...{path[-57:]}") if path else "the file"
     head = title or f"Accesses of {name}: bytes by offset and time"
     shown = [op for op in reversed(DIRECTIONS) if found is not None and found.by_rank(op).any()]
     if found is None or not shown:
         why = "no bytes moved" if found is None or not found.without_offset else "the offsets are not known"
-        return empty_picture(head, why, "access_map", "access_by_time")
+        return draw.empty_picture(head, why, "access_map", "access_by_time")
     striping = data.info.striping_of(path) if isinstance(data, Run) and path else None
     stripe_bytes = striping.stripe_bytes if striping is not None else 0
     edges = found.offset_edges
     shared = Range1d(start=float(edges[0]), end=float(edges[-1]))
-    times = time_range(*found.span_ns)
+    times = draw.time_range(*found.span_ns)
     parts = [
         _figure(found, "time", shown, shared, x_range or times, head, stripe_bytes),
         _figure(
@@ -130,12 +108,14 @@ def access_map(
             stripe_bytes,
         ),
     ]
-    label_time_axis(parts[0])
+    draw.label_time_axis(parts[0])
     if found.without_offset:
-        subtitle(parts[0], f"{count_text(found.without_offset, 'call')} at unknown offsets are left out.")
+        draw.subtitle(
+            parts[0], f"{count_text(found.without_offset, 'call')} at unknown offsets are left out."
+        )
     if striping is not None:
         targets = "all" if striping.stripe_count < 0 else f"{striping.stripe_count:,}"
-        subtitle(
+        draw.subtitle(
             parts[0],
             f"Striping: {size_text(stripe_bytes)} on {targets} targets. Zoom in until the lines are a stripe "
             "apart.",
@@ -156,18 +136,21 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
         if not moved:
             return None, ""
         file = moved[0].path
-    number = _number(data.files, file, data.path)
-    layer = layer or layer_of_run(data)
+    number, table = _number(data.files, file, data.path), table_of_run(data)
+    layer = layer or layer_of_table(table)
     if layer is None:
         return None, file
-    return data.summarize(
-        ignoring_run(partial(OffsetMap, number, layer, data.tasks, span_of_run(data)))
-    ), file
+    make = partial(OffsetMap, number, layer, data.tasks, span_of_table(table))
+    return data.summarize(ignoring_run(make)), file
 
 
-def span_of_run(run: Run) -> tuple[int, int]:
-    """Return the first moment of the calls of a run and the last, ns since its origin."""
-    table = run.summarize(ignoring_run(CallTable))
+def table_of_run(run: Run) -> CallTable:
+    """Return the totals of the calls of a run by function."""
+    return run.summarize(ignoring_run(CallTable))
+
+
+def span_of_table(table: CallTable) -> tuple[int, int]:
+    """Return the first moment of calls and the last, ns since the origin of their run."""
     return table.start_ns or 0, table.end_ns or 0
 
 
@@ -175,13 +158,15 @@ def _number(files: list[str] | Any, file: str, path: str) -> int:
     for number, name in enumerate(files):
         if name == file:
             return number
-    raise EnsioError(f"{path} has no file {plain(file)}: viz.files and ensio files name those that it has")
+    raise EnsioError(
+        f"{path} has no file {draw.plain(file)}: viz.files and ensio files name those that it has"
+    )
 
 
-def layer_of_run(run: Run) -> str | None:
+def layer_of_table(table: CallTable) -> str | None:
     """Return the layer whose calls an access map shows: posix, or the one with the most bytes; None: none."""
     moved: dict[str, int] = {}
-    for call, totals in run.summarize(ignoring_run(CallTable)).totals.items():
+    for call, totals in table.totals.items():
         if totals.bytes:
             moved[call.layer] = moved.get(call.layer, 0) + totals.bytes
     return _LOWEST if _LOWEST in moved else max(moved, key=lambda name: moved[name], default=None)
@@ -214,7 +199,7 @@ def _figure(
     title: str,
     stripe_bytes: int,
 ) -> figure:
-    fig = new_figure(title, 390, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
+    fig = draw.new_figure(title, 390, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
     data, most = offset_image(found, kind, shown)
     drawn = add_mixed(fig, data, mixer(shown))
     label_offsets(fig, stripe_bytes)
@@ -232,13 +217,13 @@ def _figure(
         """,
     )
     if kind == "rank":
-        fig.xaxis.axis_label = "rank"
-        fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-        fig.xaxis.formatter = NumeralTickFormatter(format="0")
+        draw.count_along(fig.xaxis)
         where = ("rank", "$x{0}")
     else:
         where = ("time", "$x{0,0.000} s")
-    add_hover(fig, drawn, [where, ("offset", "$y{0}"), *shares], formatters={"$y": place, "@image": share})
+    draw.add_hover(
+        fig, drawn, [where, ("offset", "$y{0}"), *shares], formatters={"$y": place, "@image": share}
+    )
     return fig
 
 
@@ -273,7 +258,7 @@ def label_offsets(fig: figure, stripe_bytes: int) -> None:
 def _legend(fig: figure, found: OffsetMap, shown: list[str], mixed: bool) -> None:
     moved = {op: bytes_text(int(found.by_rank(op).sum())) for op in shown}
     labels = {op: f"{MOVED[op]} by {found.layer}: {text}" for op, text in moved.items()}
-    horizontal_legend(fig, swatches(fig, labels | ({_BOTH: "both"} if mixed else {})))
+    draw.horizontal_legend(fig, swatches(fig, labels | ({_BOTH: "both"} if mixed else {})))
 
 
 def _is_mixed(image: np.ndarray) -> bool:

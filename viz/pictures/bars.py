@@ -10,28 +10,16 @@ from bokeh.layouts import column
 from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
-from ensembles.model.events import Events
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text
 from ensembles.run.filter_arguments import with_filters
-from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import FileTotals, totals_by_file
 from ensembles.summaries.runtotals import RunTotals
-from ensembles.viz.common.data_for import data_for, of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    annotate_empty,
-    empty_picture,
-    horizontal_legend,
-    label_summed_time,
-    legend_item,
-    new_figure,
-    plain,
-)
+from ensembles.viz.common import figures as draw
+from ensembles.viz.common.data_for import data_for, of_several, rows_from
 from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit
 
-_MOST_PATH = 56
 _NO_FILE = "(no file)"
 _WAITING = {"mpisync": " (waiting in MPI)"}
 """What layers without I/O are, of whose names readers may not know that."""
@@ -48,7 +36,7 @@ def _labelled_bars(
     """Draw a row for each label: a text, and below it bars one behind the other."""
     rows = len(labels)
     top = max(np.sum([values for values, _ in lengths.values()], axis=0), default=0.0)
-    fig = new_figure(
+    fig = draw.new_figure(
         title,
         96 + 34 * max(rows, 1) + 26 * (len(lengths) > 1),
         x_range=Range1d(start=0, end=1.04 * float(top) or 1.0),
@@ -82,8 +70,10 @@ def _labelled_bars(
         name="labels",
     )
     if len(lengths) > 1:
-        horizontal_legend(fig, [legend_item(part, bar) for part, bar in zip(lengths, bars, strict=True)])
-    add_hover(fig, bars, list(tooltips))
+        draw.horizontal_legend(
+            fig, [draw.legend_item(part, bar) for part, bar in zip(lengths, bars, strict=True)]
+        )
+    draw.add_hover(fig, bars, list(tooltips))
     return fig
 
 
@@ -122,23 +112,15 @@ def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpa
     >>> layout.select_one({"name": "file_time"}).title.text
     'Time in I/O: 1 file'
     """
-    totals = _totals(data, filters)
+    totals = rows_from(data, FileTotals, totals_by_file, filters)
     if not totals:
-        return empty_picture(title or "Time in I/O by file", "no file was used", "files", "file_time")
+        return draw.empty_picture(title or "Time in I/O by file", "no file was used", "files", "file_time")
     parts = [
         _figure("Time in I/O", title, "file_time", _time_rows(totals), most),
         _figure("Bytes moved", None, "file_bytes", _byte_rows(totals), most),
         _figure("Longest call", None, "file_longest", _longest_rows(totals), most),
     ]
     return column([part for part in parts if part], sizing_mode="stretch_width", name="files")
-
-
-def _totals(data: Any, filters: Filters) -> list[FileTotals]:
-    if isinstance(data, Run | Events):
-        return totals_by_file(data, **filters)
-    if isinstance(data, list) and all(isinstance(row, FileTotals) for row in data):
-        return data
-    raise TypeError(f"a run, events or a list of FileTotals is needed, not {type(data).__name__}")
 
 
 _Row = tuple[FileTotals, dict[str, float], str]
@@ -194,7 +176,7 @@ def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int
     fig = _labelled_bars(
         title or f"{what}: {shown}",
         name,
-        [f"{_short(path)}: {text}" for path, (_, _, text) in zip(paths, rows, strict=True)],
+        [f"{shortened(path)}: {text}" for path, (_, _, text) in zip(paths, rows, strict=True)],
         {
             part: ([lengths[part] / scale for _, lengths, _ in rows], _COLOUR_OF.get(part, SERIES[1]))
             for part in rows[0][1]
@@ -211,17 +193,18 @@ def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int
     if is_bytes:
         fig.xaxis.axis_label = f"{of_axis} ({unit_name})"
     else:
-        label_summed_time(fig, of_axis, longest)
+        draw.label_summed_time(fig, of_axis, longest)
     return fig
 
 
 def plain_path(path: str) -> str:
     """Return a path as it may stand in a figure; characters that Bokeh would interpret are replaced."""
-    return plain(sanitize_text(path)) or _NO_FILE
+    return draw.plain(sanitize_text(path)) or _NO_FILE
 
 
-def _short(path: str) -> str:
-    return path if len(path) <= _MOST_PATH else f"…{path[1 - _MOST_PATH :]}"
+def shortened(path: str, most: int = 56) -> str:
+    """Return a path that fits into a line, or its end."""
+    return path if len(path) <= most else f"…{path[1 - most :]}"
 
 
 @of_several
@@ -265,13 +248,13 @@ def layers(data: Any, *, title: str | None = None) -> figure:
         title or "Time in the calls of each layer, summed over tasks",
         "layers",
         [
-            f"{plain(name)}{_WAITING.get(name, '')}: {count_text(layer.calls, 'call')}, "
+            f"{draw.plain(name)}{_WAITING.get(name, '')}: {count_text(layer.calls, 'call')}, "
             f"{seconds_text(own)} exclusive"
             for (name, layer), own in zip(rows, exclusive_s, strict=True)
         ],
         lengths,
         {
-            "layer": [plain(name) for name, _ in rows],
+            "layer": [draw.plain(name) for name, _ in rows],
             "calls": [f"{layer.calls:,}" for _, layer in rows],
             "exclusive_s": exclusive_s,
             "inner_s": inner_s,
@@ -284,7 +267,7 @@ def layers(data: Any, *, title: str | None = None) -> figure:
             ("inside other calls", "@inner_s{s}"),
         ],
     )
-    label_summed_time(fig, "time", max(whole_s, default=0.0))
+    draw.label_summed_time(fig, "time", max(whole_s, default=0.0))
     if not rows:
-        annotate_empty(fig, "no call was recorded")
+        draw.annotate_empty(fig, "no call was recorded")
     return fig

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, FixedTicker, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, FixedTicker, Range1d
 from bokeh.plotting import figure
 
 from ensembles.comparison.compare import compare
@@ -19,18 +19,7 @@ from ensembles.model.units import number_text, ratio_text, seconds_text
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
-from ensembles.viz.common.figures import (
-    add_hover,
-    add_legend_buttons,
-    empty_picture,
-    ensemble_from,
-    horizontal_legend,
-    label_log_durations,
-    legend_item,
-    new_figure,
-    plain,
-    subtitle,
-)
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.style import NEUTRAL, OVERLAID
 from ensembles.viz.pictures.histogram import below_clock, on_log_axis
 
@@ -38,9 +27,6 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 """Probabilities of the quantiles whose ratios are drawn."""
 
 _COLOURS = OVERLAID[:2]
-_LEAST_TICKS = 4
-_BEYOND = 3.0
-"""Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""
 
 
 @with_filters
@@ -103,7 +89,7 @@ def comparison_of_kind(
 ) -> Column:
     """Draw the calls of two runs that were compared already, for a page that has the reason in words."""
     before, after = (_calls_of(run, found, {}) for run in runs)
-    what = plain(before.name or before.op or "calls")
+    what = draw.plain(before.name or before.op or "calls")
     return _drawn((before, after), names, f"{what}: {verdict}", "", level)
 
 
@@ -113,7 +99,7 @@ def _drawn(
     empty = [name for name, ensemble in zip(names, mine, strict=True) if not ensemble.n]
     if empty:
         why = f"no calls {' and '.join(empty)}"
-        return empty_picture(head, why, "comparison", "comparison_density")
+        return draw.empty_picture(head, why, "comparison", "comparison_density")
     parts = [_density(mine, names, head, reason), _ratio(mine, names, level)]
     return column(parts, sizing_mode="stretch_width", name="comparison")
 
@@ -125,7 +111,7 @@ def _ensembles(
     if isinstance(a, Run) and isinstance(b, Run):
         verdict = compare(a, b, names=names, **filters)
         return verdict, (_calls_of(a, verdict, filters), _calls_of(b, verdict, filters))
-    first, second = ensemble_from(a), ensemble_from(b)
+    first, second = draw.ensemble_from(a), draw.ensemble_from(b)
     return (compare(first, second, names=names) if first.n and second.n else None), (first, second)
 
 
@@ -138,7 +124,7 @@ def _calls_of(run: Run, verdict: Comparison, filters: Filters) -> Ensemble:
 
 
 def _title(ensemble: Ensemble, verdict: Comparison | None) -> str:
-    what = plain(ensemble.name or ensemble.op or "calls")
+    what = draw.plain(ensemble.name or ensemble.op or "calls")
     if verdict is None:
         return what
     shift = verdict.shift
@@ -158,7 +144,7 @@ def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str
     shown = on_log_axis(counted)
     low = min(float(edges_s[0]) for edges_s, _ in shown.values())
     high = max(float(edges_s[-1]) for edges_s, _ in shown.values())
-    fig = new_figure(
+    fig = draw.new_figure(
         title,
         300,
         x_range=Range1d(start=low / 1.2, end=high * 1.2),
@@ -166,12 +152,11 @@ def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str
         name="comparison_density",
     )
     if reason:
-        subtitle(fig, reason[0].upper() + reason[1:].rstrip(".") + ".")
+        draw.subtitle(fig, reason[0].upper() + reason[1:].rstrip(".") + ".")
     if below := below_clock(counted, shown):
-        subtitle(fig, f"{below}.")
-    label_log_durations(fig, mine[0])
-    fig.yaxis.axis_label = "share of the calls"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
+        draw.subtitle(fig, f"{below}.")
+    draw.label_log_durations(fig, mine[0])
+    draw.name_axis(fig.yaxis, "share of the calls", "0.[0] %")
     items, top = [], 0.0
     for at, (ensemble, name, colour) in enumerate(zip(mine, names, _COLOURS, strict=True)):
         if at not in shown:  # all its calls took 0 ns
@@ -184,33 +169,30 @@ def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str
                 "share": np.concatenate([[0.0], share, [0.0]]),
             }
         )
-        area = fig.varea_step(
-            x="t", y1=0, y2="share", step_mode="after", source=source, fill_color=colour, fill_alpha=0.3
-        )
-        line = fig.step(x="t", y="share", mode="after", source=source, line_color=colour, line_width=2)
+        area, line = draw.add_steps(fig, source, colour, "share")
         median_s = ensemble.quantiles([0.5])[0.5].value
         items.append(
-            legend_item(f"{plain(name)} ({ensemble.n:,}), median {seconds_text(median_s)}", area, line)
+            draw.legend_item(
+                f"{draw.plain(name)} ({ensemble.n:,}), median {seconds_text(median_s)}", area, line
+            )
         )
         top = max(top, float(share.max()))
     fig.y_range = Range1d(start=0, end=1.08 * top)
-    horizontal_legend(fig, items, click_policy="hide")
-    add_legend_buttons(fig)
+    draw.horizontal_legend(fig, items, click_policy="hide")
+    draw.add_legend_buttons(fig)
     return fig
 
 
 def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float) -> figure:
-    fig = new_figure(
-        f"Ratio of each quantile, {plain(names[1])} to {plain(names[0])}",
+    fig = draw.new_figure(
+        f"Ratio of each quantile, {draw.plain(names[1])} to {draw.plain(names[0])}",
         260,
         x_range=Range1d(start=-0.02, end=1.02),
         y_axis_type="log",
         name="comparison_ratio",
     )
-    fig.xaxis.axis_label = "share of the calls that are shorter"
-    fig.xaxis.formatter = NumeralTickFormatter(format="0 %")
-    fig.yaxis.axis_label = "ratio of durations"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    draw.name_axis(fig.xaxis, "share of the calls that are shorter", "0 %")
+    draw.name_axis(fig.yaxis, "ratio of durations", "0,0.[000]")
     before, after = (ensemble.quantiles(QUANTILES, level**0.5) for ensemble in mine)
     rows = [
         (quantile, one, other)
@@ -222,12 +204,12 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
     low = np.array([_divided(other.low, one.high) for _, one, other in rows])
     high = np.array([_divided(other.high, one.low) for _, one, other in rows])
     ends = [each for each in (*ratio, *low, *high) if 0 < each < np.inf]
-    near = [each for each in ends if min(ratio) / _BEYOND <= each <= max(ratio) * _BEYOND]
+    near = [each for each in ends if min(ratio) / 3 <= each <= max(ratio) * 3]  # others end beyond the frame
     bottom, top = min([0.8, *(each / 1.2 for each in near)]), max([1.25, *(1.2 * each for each in near)])
     fig.y_range = Range1d(start=bottom, end=top)
     fig.yaxis.ticker = FixedTicker(ticks=_ratio_ticks(bottom, top))
     if np.any((low < bottom) | (high > top) | np.isnan(low) | np.isnan(high)):
-        subtitle(fig, "Bars that reach the frame end beyond it: these quantiles are not known better.")
+        draw.subtitle(fig, "Bars that reach the frame end beyond it: these quantiles are not known better.")
     same = fig.line(x=[-0.02, 1.02], y=[1, 1], line_color=NEUTRAL["line"], line_dash="dashed")
     source = ColumnDataSource(
         {
@@ -250,17 +232,20 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
         line_alpha=0.45,
     )
     points = fig.scatter(x="quantile", y="ratio", source=source, size=8, color=_COLOURS[1])
-    horizontal_legend(
+    draw.horizontal_legend(
         fig,
-        [legend_item(f"ratio with {100 * level:g} % interval", points, bars), legend_item("no change", same)],
+        [
+            draw.legend_item(f"ratio with {100 * level:g} % interval", points, bars),
+            draw.legend_item("no change", same),
+        ],
     )
-    add_hover(
+    draw.add_hover(
         fig,
         points,
         [
             ("calls that are shorter", "@quantile{0 %}"),
-            (plain(names[0]), "@before{s}"),
-            (plain(names[1]), "@after{s}"),
+            (draw.plain(names[0]), "@before{s}"),
+            (draw.plain(names[1]), "@after{s}"),
             ("ratio", "@ratio{0.000} (@low{0.000} to @high{0.000})"),
         ],
     )
@@ -274,11 +259,11 @@ def _ratio_ticks(bottom: float, top: float) -> list[float]:
     for factors in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         ticks = np.outer(powers, factors).ravel()
         ticks = ticks[(ticks >= bottom) & (ticks <= top)]
-        if len(ticks) >= _LEAST_TICKS:
+        if len(ticks) >= 4:
             break
     if top < 4 * bottom:
         steps = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
-        step = next(step for step in steps if (top - bottom) / step >= _LEAST_TICKS)
+        step = next(step for step in steps if (top - bottom) / step >= 4)
         ticks = step * np.arange(np.ceil(bottom / step), np.floor(top / step) + 1)
     return [float(f"{number_text(tick)}") for tick in ticks]
 

@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import (
-    BasicTicker,
-    Column,
-    ColumnDataSource,
-    CustomJSHover,
-    DataRange1d,
-    NumeralTickFormatter,
-    Range1d,
-)
+from bokeh.models import Column, ColumnDataSource, CustomJSHover, DataRange1d, Range1d
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
@@ -26,29 +18,10 @@ from ensembles.model.counters import Counters, HeatMap, ModuleCounters, SizeClas
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.structure.surroundings import count_sampled, sum_levels, sum_rates
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    add_legend_buttons,
-    annotate_empty,
-    horizontal_legend,
-    label_time_axis,
-    legend_item,
-    new_figure,
-    stack,
-    subtitle,
-    time_range,
-)
 from ensembles.viz.common.mixed import add_mixed, mixed_image, mixer, swatches
-from ensembles.viz.common.style import (
-    COLOURS,
-    NEUTRAL,
-    SERIES,
-    byte_unit,
-    scaled_ticks,
-    shade,
-    time_unit,
-)
+from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit, shade
 
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
@@ -86,7 +59,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
         ("at most " if bound else "") + seconds_text(each) for each, bound in zip(times, bounds, strict=True)
     ]
     mark = "upright mark: slowest task" + (", where it is known" if any(bounds) else "")
-    fig = new_figure(
+    fig = draw.new_figure(
         f"Time of the mean task by interface ({mark}; an interface contains those below)",
         90 + 40 * len(names),
         y_range=names,
@@ -103,13 +76,14 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     fig.scatter(
         x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color=NEUTRAL["text"]
     )
-    add_hover(fig, bars, [*((name, f"@{name}{{s}}") for name in labels), ("slowest", "@text")])
+    draw.add_hover(fig, bars, [*((name, f"@{name}{{s}}") for name in labels), ("slowest", "@text")])
     longest = np.nanmax([sum(columns[label][row] for label in labels) for row in range(len(names))])
-    unit_s, unit = time_unit(float(np.nanmax([longest, *columns["slowest"]])))
-    fig.xaxis.axis_label = f"time ({unit})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
-    fig.x_range = Range1d(start=0, end=1.06 * float(np.nanmax([longest, *columns["slowest"], 1e-9])))
-    horizontal_legend(fig, [legend_item(label, bar) for label, bar in zip(labels, bars, strict=True)])
+    top_s = float(np.nanmax([longest, *columns["slowest"]]))
+    draw.name_times(fig.xaxis, "time", top_s)
+    fig.x_range = Range1d(start=0, end=1.06 * max(top_s, 1e-9))
+    draw.horizontal_legend(
+        fig, [draw.legend_item(label, bar) for label, bar in zip(labels, bars, strict=True)]
+    )
     return fig
 
 
@@ -118,7 +92,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
     names = [
         f"over {size_text(low - 1)}" if high >= 1 << 62 else f"to {size_text(high)}" for low, high in bounds
     ]
-    fig = new_figure(f"Access sizes of {module.layer} ({module.module})", 260, x_range=names)
+    fig = draw.new_figure(f"Access sizes of {module.layer} ({module.module})", 260, x_range=names)
     counts = {
         op: {(low, high): count for low, high, count in module.size_classes[op]} for op in ("read", "write")
     }
@@ -133,12 +107,11 @@ def _access_sizes(module: ModuleCounters) -> figure:
             {"x": [(name, shift) for name in names], "count": heights, "text": [f"{n:,}" for n in heights]}
         )
         bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op])
-        items.append(legend_item(op, bars))
-        add_hover(fig, bars, [(op, "@text calls")])
-    fig.yaxis.axis_label = "calls"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+        items.append(draw.legend_item(op, bars))
+        draw.add_hover(fig, bars, [(op, "@text calls")])
+    draw.name_axis(fig.yaxis, "calls", "0,0")
     fig.y_range = DataRange1d(start=0)
-    horizontal_legend(fig, items)
+    draw.horizontal_legend(fig, items)
     return fig
 
 
@@ -156,25 +129,24 @@ def _with_empty_classes(classes: Mapping[str, Sequence[SizeClass]]) -> list[tupl
 def _time_by_rank(module: ModuleCounters) -> figure:
     table = module.by_rank
     own = table["records"] > 0
-    fig = new_figure(f"Time of each rank in its own files, {module.layer} ({module.module})", 260)
+    fig = draw.new_figure(f"Time of each rank in its own files, {module.layer} ({module.module})", 260)
     ranks, span = table["rank"][own], int(np.ptp(table["rank"][own])) + 1
     is_sparse = len(ranks) < 0.1 * span
     if is_sparse:
-        subtitle(
+        draw.subtitle(
             fig, f"{count_text(len(ranks), 'rank')} of ranks {ranks.min()} to {ranks.max()} had files alone."
         )
     parts = {label: (table[key][own], COLOURS[label]) for label, key in _PARTS}
-    bars, top = stack(fig.vbar, ColumnDataSource({"rank": ranks}), parts, x="rank", width=1.0)
+    bars, top = draw.stack(fig.vbar, ColumnDataSource({"rank": ranks}), parts, x="rank", width=1.0)
     for bar, (_, colour) in zip(bars, parts.values(), strict=True):
         if is_sparse:  # a rank among thousands is narrower than a pixel: its outline is not
             bar.glyph.update(line_color=colour, line_width=3)
-    fig.xaxis.axis_label = "rank"
-    fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    unit_s, unit = time_unit(top)
-    fig.yaxis.axis_label = f"time ({unit})"
-    fig.yaxis.formatter = scaled_ticks(unit_s)
+    draw.count_along(fig.xaxis)
+    draw.name_times(fig.yaxis, "time", top)
     fig.y_range = DataRange1d(start=0)
-    horizontal_legend(fig, [legend_item(label, bar) for label, bar in zip(parts, bars, strict=True)])
+    draw.horizontal_legend(
+        fig, [draw.legend_item(label, bar) for label, bar in zip(parts, bars, strict=True)]
+    )
     return fig
 
 
@@ -189,31 +161,29 @@ def _bytes_by_rank(name: str, found: HeatMap, shared: Range1d) -> figure:
     shown = {op: grid for op, grid in (("write", found.row_written), ("read", found.row_read)) if grid.any()}
     rows = len(found.row_read)
     of = f", {found.ranks_per_row:,} ranks a row" if found.ranks_per_row > 1 else ""
-    fig = new_figure(
+    fig = draw.new_figure(
         f"Bytes moved by rank and time ({name}, from Darshan's heat map{of})",
         90 + min(12 * rows + 60, 300),
         x_range=shared,
         y_range=Range1d(start=rows * found.ranks_per_row - 0.5, end=-0.5),
         name="heat_map_ranks",
     )
-    fig.yaxis.axis_label = "rank"
-    fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    fig.yaxis.formatter = NumeralTickFormatter(format="0")
-    label_time_axis(fig)
+    draw.count_along(fig.yaxis)
+    draw.label_time_axis(fig)
     if not shown:
-        annotate_empty(fig, "no bytes moved")
+        draw.annotate_empty(fig, "no bytes moved")
         return fig
     assert isinstance(shared.end, float)
     data, top = mixed_image(list(shown.values()), 0.0, -0.5, shared.end, rows * found.ranks_per_row)
     add_mixed(fig, data, mixer(shown))
     most, bin_text = bytes_text(top), seconds_text(found.bin_s)
-    subtitle(fig, f"Full colour: {most} in {bin_text}.")
-    horizontal_legend(fig, swatches(fig, {op: op for op in shown}))
+    draw.subtitle(fig, f"Full colour: {most} in {bin_text}.")
+    draw.horizontal_legend(fig, swatches(fig, {op: op for op in shown}))
     return fig
 
 
 def _rate_over_time(name: str, found: HeatMap, shared: Range1d) -> figure:
-    fig = new_figure(f"Data rate over time ({name}, from Darshan's heat map)", 240, x_range=shared)
+    fig = draw.new_figure(f"Data rate over time ({name}, from Darshan's heat map)", 240, x_range=shared)
     edges_s = np.arange(len(found.read)) * found.bin_s
     most = max(float(found.read.max(initial=0)), float(found.written.max(initial=0))) / found.bin_s
     unit, unit_name = byte_unit(max(most, 1024.0))
@@ -229,12 +199,11 @@ def _rate_over_time(name: str, found: HeatMap, shared: Range1d) -> figure:
             }
         )
         line = fig.step(x="x", y="y", mode="after", source=source, color=COLOURS[label])
-        items.append(legend_item(label, line))
-        add_hover(fig, line, [("time", "@x s"), (label, "@text")])
-    label_time_axis(fig)
-    fig.yaxis.axis_label = f"data rate ({unit_name}/s)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
-    horizontal_legend(fig, items)
+        items.append(draw.legend_item(label, line))
+        draw.add_hover(fig, line, [("time", "@x s"), (label, "@text")])
+    draw.label_time_axis(fig)
+    draw.name_axis(fig.yaxis, f"data rate ({unit_name}/s)", "0,0.[00]")
+    draw.horizontal_legend(fig, items)
     return fig
 
 
@@ -257,7 +226,7 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
     """
     table = data if isinstance(data, SurroundingsTable) else _table_of(data)
     times = table.time
-    shared = x_range or time_range(
+    shared = x_range or draw.time_range(
         int(times.min()) if len(times) else 0, int(times.max()) if len(times) else 0
     )
     nodes, tasks = (
@@ -289,9 +258,11 @@ def _table_of(data: Any) -> SurroundingsTable:
 
 
 def _empty(title: str, x_range: Range1d) -> figure:
-    fig = new_figure(title, height=160, x_range=x_range, y_range=Range1d(start=0, end=1), name="dirty_pages")
-    label_time_axis(fig)
-    annotate_empty(
+    fig = draw.new_figure(
+        title, height=160, x_range=x_range, y_range=Range1d(start=0, end=1), name="dirty_pages"
+    )
+    draw.label_time_axis(fig)
+    draw.annotate_empty(
         fig, "no samples: recorded with ENSIO_SURROUNDINGS=0, for a very short time, or by another tool"
     )
     return fig
@@ -337,8 +308,7 @@ def _pressure_figure(table: SurroundingsTable, x_range: Range1d) -> figure | Non
         return None
     title = "I/O pressure: share of the time in which tasks of any job on the node waited for I/O"
     fig = _figure(title, "io_pressure", lines, x_range, 1.0, "")
-    fig.yaxis.axis_label = "share of the time"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    draw.name_axis(fig.yaxis, "share of the time", "0 %")
     fig.y_range = Range1d(start=0, end=1.08 * max(max(float(line.value.max()) for line in lines), 0.05))
     return fig
 
@@ -358,8 +328,7 @@ def _bytes_figure(title: str, name: str, lines: list[_Line], x_range: Range1d, p
     top = max(float(line.value.max()) for line in lines)
     size, unit = byte_unit(max(top, 1024.0))
     fig = _figure(title, name, lines, x_range, size, unit + per)
-    fig.yaxis.axis_label = unit + per
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    draw.name_axis(fig.yaxis, unit + per, "0,0.[000]")
     fig.y_range = Range1d(start=0, end=1.08 * max(top / size, 1e-3))
     return fig
 
@@ -367,8 +336,8 @@ def _bytes_figure(title: str, name: str, lines: list[_Line], x_range: Range1d, p
 def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: float, unit: str) -> figure:
     """Draw levels as the points that were sampled, and rates as steps between two samples."""
     count = max(len(line.time_s) for line in lines)
-    fig = new_figure(title, 210 if count > 5 else 175, x_range=x_range, name=name)
-    label_time_axis(fig)
+    fig = draw.new_figure(title, 210 if count > 5 else 175, x_range=x_range, name=name)
+    draw.label_time_axis(fig)
     steps = name != "dirty_pages"
     items, hovered = [], []
     for line in lines:
@@ -383,19 +352,19 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
         samples = fig.scatter(
             x="time", y="value", source=source, size=4 if steps else 7, color=line.colour, alpha=0.9
         )
-        items.append(legend_item(line.label, drawn, samples))
+        items.append(draw.legend_item(line.label, drawn, samples))
         hovered.append((line.label, samples))
-    horizontal_legend(fig, items, click_policy="hide")
-    add_legend_buttons(fig)
+    draw.horizontal_legend(fig, items, click_policy="hide")
+    draw.add_legend_buttons(fig)
     each = "a step is the mean between two" if steps else "known at the points, which lines only join"
-    subtitle(fig, f"{count_text(count, 'sample')} in {_span_text(lines)}: {each}")
+    draw.subtitle(fig, f"{count_text(count, 'sample')} in {_span_text(lines)}: {each}")
     value = CustomJSHover(
         args={"unit": unit},
         code="return unit ? Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}`"
         " : (100 * value).toPrecision(3) + ' %';",
     )
     for label, samples in hovered:
-        add_hover(
+        draw.add_hover(
             fig,
             samples,
             [("", label), ("time", "@time{at}"), ("value", "@value{0}")],

@@ -35,29 +35,14 @@ from ensembles.model.events import Call, Events
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.run.run import Run
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import data_for, labelled_ensembles
-from ensembles.viz.common.figures import (
-    add_hover,
-    add_legend_buttons,
-    annotate_empty,
-    horizontal_legend,
-    label_duration_axis,
-    new_figure,
-    plain,
-    retitle,
-    steps,
-    subtitle,
-)
 from ensembles.viz.common.style import COLOURS, OVERLAID, SERIES, SHORTEST_S, class_of_call, shade, time_ticks
 from ensembles.viz.common.theme import widget_colours
 from ensembles.viz.pictures.progress import cdf
 
-_LEAST_LINEAR_BINS = 24
-
 _TITLE = "Durations of calls"
-_HEIGHT = 380
 _MOST_CALLS = 13
-_MOST_NAMED = 12
 _OTHERS, _OTHER_WAITS, _OF_OTHERS = " other functions", " other waits", SERIES[1]
 """Names of those that are taken together, and a colour that no class of operations has."""
 _FEW_CALLS = 6
@@ -141,13 +126,13 @@ def histogram(
     else:
         whole = data_for(data, LogHistogram)
         counts = with_others(whole)
-        others = [plain(call.name) for call in _by_time(whole) if call not in counts.counts]
+        others = [draw.plain(call.name) for call in _by_time(whole) if call not in counts.counts]
         look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB", others)
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
         return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
     figures = [linear(counts, title), _logarithmic(counts, title, look)]
-    highest = max(fig.height or _HEIGHT for fig in figures)  # the tabs are as high as the higher one
+    highest = max(fig.height or 0 for fig in figures)  # the tabs are as high as the higher one
     for fig in figures:
         fig.height = highest
     panels = [
@@ -237,9 +222,9 @@ def _linear(
     end_s = _linear_end_s(histogram, shown)
     edges_s = np.linspace(0, end_s, _linear_bins(histogram, shown) + 1)
     shown_counts = DataRange1d(start=0, only_visible=True, range_padding=0.08)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or _TITLE,
-        _HEIGHT,
+        380,
         x_range=Range1d(start=0, end=end_s),
         y_range=shown_counts if shown else Range1d(start=0, end=1),
         name="histogram_linear",
@@ -247,7 +232,7 @@ def _linear(
     fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
     fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
-    label_duration_axis(fig)
+    draw.label_duration_axis(fig)
     if look.per_mib:
         fig.xaxis.axis_label = str(fig.xaxis.axis_label).replace("call duration", "duration per MiB")
         add_rate_axis(fig, LinearAxis(ticker=BasicTicker(desired_num_ticks=8)))
@@ -264,13 +249,13 @@ def _linear(
     hidden = [_label(histogram, call) for call in look.colours if call not in shown]
     if hidden:
         why = "waiting, or less than 5 % of the I/O time; click to show"
-        subtitle(fig, f"Hidden ({why}): {', '.join(hidden)}.")
+        draw.subtitle(fig, f"Hidden ({why}): {', '.join(hidden)}.")
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
         verb = "is" if round(beyond) == 1 else "are"
         longer = f"{round(beyond):,} of the calls shown {verb} longer than {seconds_text(end_s)}"
         notes.append(f"{longer}: see the tab log–log" if tabs else longer)
-    retitle(fig, _with_notes(title, notes))
+    draw.retitle(fig, _with_notes(title, notes))
     return fig
 
 
@@ -280,9 +265,9 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     low = min((edges_s[0] for edges_s, _ in coarse.values()), default=1e-6) / 1.5
     high = max((edges_s[-1] for edges_s, _ in coarse.values()), default=1.0) * 1.5
     top = max((int(counts.max()) for _, counts in coarse.values()), default=1)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or _TITLE,
-        _HEIGHT,
+        380,
         x_range=Range1d(start=low, end=high),
         y_range=Range1d(start=0.5, end=2.0 * max(top, 5)),
         x_axis_type="log",
@@ -293,8 +278,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.xaxis.formatter = time_ticks()
     if look.per_mib and coarse:
         add_rate_axis(fig, LogAxis())
-    fig.yaxis.axis_label = "calls per bin (9 % wide)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    draw.name_axis(fig.yaxis, "calls per bin (9 % wide)", "0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
     items = []
     for call, colour in look.colours.items():
@@ -305,7 +289,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     notes = _left_out(histogram)
     if below := below_clock(counted, coarse):
         notes.append(below)
-    retitle(fig, _with_notes(title, notes))
+    draw.retitle(fig, _with_notes(title, notes))
     _name_others(fig, look)
     _finish(fig, histogram, items)
     return fig
@@ -313,9 +297,9 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
 
 def _name_others(fig: figure, look: _Look) -> None:
     if look.others:
-        more = len(look.others) - _MOST_NAMED
-        listed = ", ".join(look.others[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-        subtitle(fig, f"Taken together: {listed}.")
+        more = len(look.others) - 12
+        listed = ", ".join(look.others[:12]) + (f" and {more} more" if more > 0 else "")
+        draw.subtitle(fig, f"Taken together: {listed}.")
 
 
 def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
@@ -376,19 +360,10 @@ def _draw(
     outline = ColumnDataSource(
         {
             "x": np.concatenate([edges_s[:1], edges_s, edges_s[-1:]]),
-            "y": np.concatenate([[base], steps(heights), [base]]),
+            "y": np.concatenate([[base], draw.steps(heights), [base]]),
         }
     )
-    area = fig.varea_step(
-        x="x",
-        y1=base,
-        y2="y",
-        source=outline,
-        step_mode="after",
-        fill_color=colour,
-        fill_alpha=0.25,
-    )
-    line = fig.step(x="x", y="y", source=outline, mode="after", line_color=colour, line_width=1.6)
+    area, line = draw.add_steps(fig, outline, colour, "y", x="x", base=base, alpha=0.25, width=1.6)
     columns = {"left": edges_s[:-1], "right": edges_s[1:], "top": heights, "n": counts.astype(np.float64)}
     columns = {name: values[counts > 0] for name, values in columns.items()}
     source = ColumnDataSource(columns)
@@ -396,7 +371,7 @@ def _draw(
         left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
     )
     number = CustomJSHover(code="return Number(value.toFixed(1)).toLocaleString('en-US');")
-    add_hover(
+    draw.add_hover(
         fig,
         target,
         [
@@ -412,10 +387,10 @@ def _draw(
 
 def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> None:
     if not items:
-        annotate_empty(fig, "no durations were recorded")
+        draw.annotate_empty(fig, "no durations were recorded")
         return
     if len(items) <= _FEW_CALLS:
-        horizontal_legend(fig, items, click_policy="hide")
+        draw.horizontal_legend(fig, items, click_policy="hide")
     else:
         fig.add_layout(
             Legend(
@@ -433,13 +408,13 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
             ),
             "right",
         )
-    add_legend_buttons(fig)
+    draw.add_legend_buttons(fig)
 
 
 def _label(histogram: LogHistogram, call: Call) -> str:
     names = [other.name for other in histogram.counts]
     name = call.name if names.count(call.name) == 1 else f"{call.layer} {call.name}"
-    return f"{plain(name)} (n = {histogram.n(call):,})"
+    return f"{draw.plain(name)} (n = {histogram.n(call):,})"
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:
@@ -475,7 +450,7 @@ def _spans_decades(histogram: LogHistogram, shown: Sequence[Call]) -> bool:
 
 def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:
     """Return the end of the linear axis: the longest call, unless a few are much longer than all others."""
-    ends = [_LEAST_LINEAR_BINS * 1e-9]
+    ends = [24e-9]  # as many bins, at least
     for call in shown:
         level, largest = histogram.quantile_s(call, [0.995, 1.0])
         ends.append(1.3 * level if largest > 2.5 * level else 1.08 * largest)
@@ -485,7 +460,7 @@ def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:
 def _linear_bins(histogram: LogHistogram, shown: Sequence[Call]) -> int:
     """Return the number of linear bins, which grows with the square root of the calls."""
     most = max((histogram.n(call) for call in shown), default=0)
-    return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, 120))
+    return int(np.clip(3 * most**0.5, 24, 120))
 
 
 def _unmarked(name: str) -> str:
@@ -493,14 +468,10 @@ def _unmarked(name: str) -> str:
     return re.sub(r"[^\w .,:+–-]", "?", name)
 
 
-MOST = 6
-"""Classes in a picture: as many as there are colours of a series."""
-
-
 def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[dict[str, Ensemble], int]:
     """Return an ensemble of the reads, and of the writes, of each size.
 
-    With more than `MOST` sizes, classes are octaves: from a power of two to less than the next one.
+    With more sizes than a series has colours, classes are octaves: from a power of two to less than the next.
     """
     if not isinstance(data, Run | Events):
         raise TypeError(f"sizes of calls need a run or events, not {type(data).__name__}")
@@ -511,7 +482,7 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
     op_of, size_of = ops[events.call], events.requested.astype(np.float64)
     octave_of = np.exp2(np.floor(np.log2(size_of))) if len(events) else size_of
     pairs = {(op, size) for op, size in zip(op_of.tolist(), size_of.tolist(), strict=True)}
-    is_octave = len(pairs) > MOST
+    is_octave = len(pairs) > len(SERIES)
     class_of = octave_of if is_octave else size_of
     found = []
     for op, size in sorted(set(zip(op_of.tolist(), class_of.tolist(), strict=True))):
@@ -519,7 +490,7 @@ def ensembles_by_size(data: Any, per: Literal["call", "MiB"] = "call") -> tuple[
         text = bytes_text(int(size))
         label = f"{op} {text} – {bytes_text(int(2 * size))}" if is_octave else f"{op} {text}"
         found.append((label, op, part))
-    shown = sorted(found, key=lambda one: -int(one[2].duration.sum()))[:MOST]
+    shown = sorted(found, key=lambda one: -int(one[2].duration.sum()))[: len(SERIES)]
     ensembles = {}
     for label, op, part in found:
         if any(part is other for _, _, other in shown):

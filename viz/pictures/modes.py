@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from bokeh.models import AdaptiveTicker, ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import AdaptiveTicker, ColumnDataSource, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -23,27 +23,9 @@ from ensembles.model.units import count_text, number_text, seconds_text, share_t
 from ensembles.statistics.modes.kinds import Bump, time_text
 from ensembles.statistics.modes.modes import Mode, Modes
 from ensembles.statistics.modes.time_slices import slice_text
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.figures import (
-    LABEL_GROUND,
-    add_hover,
-    add_marks,
-    annotate_empty,
-    ends,
-    ensemble_from,
-    horizontal_legend,
-    label_log_durations,
-    legend_item,
-    new_figure,
-    plain,
-    say_what_is_left_out,
-    steps,
-    subtitle,
-)
 from ensembles.viz.common.style import NEUTRAL, SHORTEST_S, op_colour
-
-_MOST_NAMED = 3
-"""Of more calls outside of modes, the two largest are named above the figure."""
 
 
 class Rejected(NamedTuple):
@@ -94,9 +76,9 @@ def _reasons(rejected: list[Rejected]) -> str:
     if len(rejected) == 1:
         return f"Not a mode: {rejected[0].short}. Its box says more."
     said, others = list(rejected), []
-    if len(rejected) > _MOST_NAMED:
+    if len(rejected) > 3:
         largest = sorted(rejected, key=lambda each: -each.share)
-        said, others = largest[: _MOST_NAMED - 1], largest[_MOST_NAMED - 1 :]
+        said, others = largest[:2], largest[2:]
     share = share_text(sum(each.share for each in others), None)
     of_others = [f"{len(others)} others, {share} of the calls"] if others else []
     return f"Not modes: {'; '.join([*(each.short for each in said), *of_others])}. Their boxes say more."
@@ -168,20 +150,16 @@ def _draw_rejected(
         text_font_size="9.5pt",
         text_font_style="italic",
         text_color=NEUTRAL["weak"],
-        **LABEL_GROUND,
+        **draw.LABEL_GROUND,
         name="rejected_labels",
     )
-    add_hover(fig, [point, span], [("duration", "@low{s} – @high{s}"), ("not a mode", "@why")], visible=False)
-    return legend_item("calls that are not a mode", span, point)
+    draw.add_hover(
+        fig, [point, span], [("duration", "@low{s} – @high{s}"), ("not a mode", "@why")], visible=False
+    )
+    return draw.legend_item("calls that are not a mode", span, point)
 
 
 _LEAST_WIDTH = 0.01
-_ROOT_2 = math.sqrt(2)
-_NARROW = 520
-"""Width in pixels of the frame of a narrow figure."""
-_LABEL_ROW = 17
-"""Height in pixels of a row of labels."""
-_DASHES = [6, 4]
 
 
 @of_several
@@ -218,13 +196,13 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     >>> figure.title.text
     'Modes of pwrite: none can be determined in 160 calls'
     """
-    ensemble = ensemble_from(data)
+    ensemble = draw.ensemble_from(data)
     found = ensemble.modes() if found is None else found
     counts = ensemble.histogram("log")
     edges_s = np.where(counts.edges_s == 0, SHORTEST_S, counts.edges_s)
     empty = not ensemble.n
     low, high = (1e-6, 1.0) if empty else (edges_s[0] / 1.5, edges_s[-1] * 1.5)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or _title(ensemble, found),
         360,
         x_range=Range1d(start=low, end=high),
@@ -232,26 +210,25 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
         x_axis_type="log",
         name="modes",
     )
-    label_log_durations(fig, ensemble)
-    fig.yaxis.axis_label = "calls per bin (9 % wide)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    draw.label_log_durations(fig, ensemble)
+    draw.name_axis(fig.yaxis, "calls per bin (9 % wide)", "0,0")
     fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
     if empty:
-        annotate_empty(fig, "no calls")
+        draw.annotate_empty(fig, "no calls")
         return fig
-    say_what_is_left_out(fig, ensemble)
+    draw.say_what_is_left_out(fig, ensemble)
     if found.refused:
-        subtitle(fig, sentence(Statement("modes.refused", {"why": found.refused})))
+        draw.subtitle(fig, sentence(Statement("modes.refused", {"why": found.refused})))
     colour = op_colour(ensemble.op)
     area = fig.varea_step(
         x=edges_s,
         y1=np.zeros(len(edges_s)),
-        y2=steps(counts.amounts),
+        y2=draw.steps(counts.amounts),
         step_mode="after",
         fill_color=colour,
         fill_alpha=0.35,
     )
-    items = [legend_item(f"{count_text(ensemble.n, 'call')}", area)]
+    items = [draw.legend_item(f"{count_text(ensemble.n, 'call')}", area)]
     bin_width = math.log(edges_s[-1] / edges_s[0]) / len(counts.amounts)
     curves = [_log_normal(mode, ensemble.n, bin_width) for mode in found.modes]
     highest = [float(curve.max()) for _, curve in curves]
@@ -264,10 +241,10 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     if rejected:
         after = len(found)
         items.append(_draw_rejected(fig, rejected, heights[after:], align[after:], float(edges_s[0])))
-        subtitle(fig, _reasons(rejected))
+        draw.subtitle(fig, _reasons(rejected))
     if found.harmonics is not None or found.time_slices is not None:
         items.append(_draw_rhythm(fig, found, top))
-    horizontal_legend(fig, items)
+    draw.horizontal_legend(fig, items)
     return fig
 
 
@@ -275,16 +252,18 @@ def _places_of_labels(
     fig: figure, found: Modes, rejected: Sequence[Rejected], top: float
 ) -> tuple[list[float], list[str]]:
     """Place the labels of modes, then of calls in no mode, above the drawing; make room for them."""
-    low_s, high_s = ends(fig.x_range)
+    low_s, high_s = draw.ends(fig.x_range)
     times_s = [*(mode.t_s for mode in found.modes), *(each.t_s for each in rejected)]
     texts = [*map(_label, found.modes), *(each.label for each in rejected)]
-    marks = [_NARROW * math.log(max(t_s, low_s) / low_s) / math.log(high_s / low_s) for t_s in times_s]
-    places = label_places(marks, [label_width(text) for text in texts], _NARROW)
+    frame_px = 520  # of a narrow figure
+    marks = [frame_px * math.log(max(t_s, low_s) / low_s) / math.log(high_s / low_s) for t_s in times_s]
+    places = label_places(marks, [label_width(text) for text in texts], frame_px)
     rows = 1 + max(places.rows, default=-1)
-    row = top * _LABEL_ROW / 240
+    row_px = 17
+    row = top * row_px / 240
     fig.y_range = Range1d(start=0, end=top + row * rows)
     assert fig.height is not None
-    fig.height += _LABEL_ROW * rows
+    fig.height += row_px * rows
     return [top + row * (rows - 1 - each) for each in places.rows], places.align
 
 
@@ -297,7 +276,7 @@ def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, n
     width = max(mode.width, _LEAST_WIDTH)
     end = 4.0 * width + bin_width / 2
     beyond = np.linspace(-end, end, 121)
-    scale = width * _ROOT_2
+    scale = width * math.sqrt(2)
     above, below = (
         np.array([math.erf((at + half) / scale) for at in beyond.tolist()])
         for half in (bin_width / 2, -bin_width / 2)
@@ -306,7 +285,7 @@ def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, n
 
 
 def _title(ensemble: Ensemble, found: Modes) -> str:
-    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    of = f" of {draw.plain(ensemble.name)}" if ensemble.name else ""
     if found.refused:
         return f"Modes{of}"
     if not len(found):
@@ -321,12 +300,12 @@ def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> f
     where it is small, or as large as few calls give by themselves.
     """
     below = np.concatenate([[0.0], np.cumsum(amounts)])
-    ends = np.interp([mode.from_s, mode.to_s], edges_s, below)
-    calls = float(ends[1] - ends[0])
+    first, last = np.interp([mode.from_s, mode.to_s], edges_s, below).tolist()
+    calls = last - first
     inner = (edges_s > mode.from_s) & (edges_s < mode.to_s)
     if calls < 1 or not inner.any():
         return 0.0
-    share = (below[inner] - ends[0]) / calls
+    share = (below[inner] - first) / calls
     scale = max(mode.width, _LEAST_WIDTH) * math.sqrt(2)
     curve = [0.5 + 0.5 * math.erf(math.log(edge / mode.t_s) / scale) for edge in edges_s[inner].tolist()]
     misfit = float(np.abs(share - curve).max())
@@ -354,7 +333,7 @@ def _draw_modes(
             {
                 "xs": [durations_s for durations_s, _ in curves],
                 "ys": [calls for _, calls in curves],
-                "dash": [_DASHES if misfit else [] for misfit in misfits],
+                "dash": [[6, 4] if misfit else [] for misfit in misfits],
             }
         ),
         line_color=colour,
@@ -414,10 +393,10 @@ def _draw_modes(
         text_align="align",
         text_font_size="9.5pt",
         text_color=NEUTRAL["text"],
-        **LABEL_GROUND,
+        **draw.LABEL_GROUND,
         name="mode_labels",
     )
-    add_hover(
+    draw.add_hover(
         fig,
         [point, line],
         [
@@ -434,8 +413,8 @@ def _draw_modes(
     if any(misfits):
         label = f"log-normal of a mode (dashed: {share_text(max(misfits))} of its calls are off the curve)"
     return [
-        legend_item(label, curve),
-        legend_item(f"mode with {level} confidence interval", point, band),
+        draw.legend_item(label, curve),
+        draw.legend_item(f"mode with {level} confidence interval", point, band),
     ]
 
 
@@ -454,7 +433,7 @@ def _draw_rhythm(fig: figure, found: Modes, top: float) -> LegendItem:
         of = seconds_text(harmonics.fundamental_s)
         label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"
     look: dict[str, Any] = {"line_color": "#2ca02c", "line_width": 1.4, "line_dash": "dashed"}
-    line = add_marks(fig, places, top, name="harmonics", **look)
+    line = draw.add_marks(fig, places, top, name="harmonics", **look)
     fig.text(
         x=places,
         y=[0.5 * top] * len(places),
@@ -464,9 +443,9 @@ def _draw_rhythm(fig: figure, found: Modes, top: float) -> LegendItem:
         text_font_size="10pt",
         text_font_style="bold",
         text_color="#207a20",
-        **LABEL_GROUND,
+        **draw.LABEL_GROUND,
     )
-    return legend_item(label, line)
+    return draw.legend_item(label, line)
 
 
 _SIDES = {"left": 0.0, "center": -0.5, "right": -1.0}

@@ -14,23 +14,10 @@ from ensembles.faces.words import sentence
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.run import Run
 from ensembles.structure.phases.table import PhaseTotals
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    annotate_empty,
-    characters_beside,
-    horizontal_legend,
-    label_time_axis,
-    legend_item,
-    new_figure,
-    plain,
-    retitle,
-    subtitle,
-    time_range,
-)
 from ensembles.viz.common.style import COLOURS, NEUTRAL, READS_AND_WRITES
 
-_MOST_NAME = 20
 _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
@@ -96,44 +83,43 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         head = f"{len(shown)} of {head}: those with the most waiting for the slowest task"
         if not is_known:
             head = f"{len(shown)} of {count_text(len(totals), 'phase')}: the longest ones"
-    fig = new_figure(
+    fig = draw.new_figure(
         title or head,
         130 + max(18, 30 - rows // 4) * rows,
-        x_range=x_range or time_range(*ends_ns),
+        x_range=x_range or draw.time_range(*ends_ns),
         y_range=Range1d(start=rows - 0.5, end=-0.5),
         name="phases",
     )
-    label_time_axis(fig)
+    draw.label_time_axis(fig)
     fig.ygrid.visible = False
     if not shown:
         fig.yaxis.visible = False
-        annotate_empty(fig, "no phase: the run has no I/O")
+        draw.annotate_empty(fig, "no phase: the run has no I/O")
         return fig
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {number: _name(row) for number, row in enumerate(shown)}
-    line, title_line = characters_beside(map(_name, shown))
-    retitle(fig, title or head, title_line)
+    line, title_line = draw.characters_beside(map(_name, shown))
+    draw.retitle(fig, title or head, title_line)
     lost_s = sum(row.lost_s for row in totals)
-    subtitle(fig, f"Evidence: {data.found.sentence}.", line)
+    draw.subtitle(fig, f"Evidence: {data.found.sentence}.", line)
     waited = f"Tasks waited {seconds_text(lost_s)} in all for the slowest task of each phase."
     # The sentence that is added last is the highest.
     inside = data.waiting
     if inside is not None and inside.time_s is not None:
-        subtitle(
+        draw.subtitle(
             fig,
             f"They waited {seconds_text(inside.time_s)} in collective calls of MPI before their last I/O "
             "call of a phase; this time is in the coloured parts.",
             line,
         )
-    subtitle(fig, sentence(data.why_no_idle) if data.why_no_idle else waited, line)
+    draw.subtitle(fig, sentence(data.why_no_idle) if data.why_no_idle else waited, line)
     _draw(fig, shown, data.syncs)
     return fig
 
 
 def _name(row: PhaseTotals) -> str:
-    name = plain(row.name or "")
-    if len(name) > _MOST_NAME:
-        name = name[: _MOST_NAME - 1] + "…"
+    name = draw.plain(row.name or "")
+    name = name if len(name) <= 20 else name[:19] + "…"
     return f"{row.phase} {name}" if row.name else str(row.phase)
 
 
@@ -174,8 +160,8 @@ def _draw(fig: figure, shown: list[PhaseTotals], syncs: Collection[int]) -> None
         wait = fig.hbar(y="y", height=0.7, left="busy_end", right="end", source=source, color=COLOURS["wait"])
         # A phase that is shorter than a pixel stays visible.
         fig.scatter(x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour)
-        items.append(legend_item(label, bar))
-        add_hover(
+        items.append(draw.legend_item(label, bar))
+        draw.add_hover(
             fig,
             [bar, wait],
             [
@@ -188,8 +174,8 @@ def _draw(fig: figure, shown: list[PhaseTotals], syncs: Collection[int]) -> None
             ],
         )
     grey = fig.quad(left=[0], right=[0], bottom=[0], top=[0], color=COLOURS["wait"], line_color=None)
-    items.append(legend_item("mean wait for the slowest task", grey))
-    horizontal_legend(fig, items)
+    items.append(draw.legend_item("mean wait for the slowest task", grey))
+    draw.horizontal_legend(fig, items)
     fig.yaxis.axis_label = "phase"
     fig.yaxis.major_label_text_color = NEUTRAL["text"]
 

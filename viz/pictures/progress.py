@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
@@ -18,21 +18,10 @@ from ensembles.model.events import OPS, Events
 from ensembles.model.filters import FILTERS, within_ranges
 from ensembles.run.run import Run
 from ensembles.structure.ordinals.numbering import compute_ordinals
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import labelled_ensembles, of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    annotate_empty,
-    horizontal_legend,
-    label_log_durations,
-    legend_item,
-    new_figure,
-    plain,
-    sentence_of,
-    subtitle,
-)
-from ensembles.viz.common.style import OVERLAID, SHORTEST_S, op_colour, scaled_ticks, shade, time_unit
+from ensembles.viz.common.style import OVERLAID, SHORTEST_S, op_colour, shade
 
-_MOST_CURVES = 8
 _COLOURS = ("#3b52b8", "#56b4e9", "#009e73", "#9bb82c", "#e69f00", "#d55e00", "#cc79a7", "#7d4a9e")
 """In the order of the spectrum, as the call indices rise; neighbours are solid and dashed."""
 
@@ -89,16 +78,16 @@ def progress(
     group = _groups(calls)
     curves = _curves(calls, group)
     left_out = len(curves)
-    if ordinal is None and len(curves) > _MOST_CURVES:
+    if ordinal is None and len(curves) > len(_COLOURS):
         # The thousandth call of one task does not show how a thousand tasks go on.
         most = max(len(elapsed) for elapsed in curves.values())
         common = [index for index, elapsed in curves.items() if len(elapsed) >= 0.5 * most]
-        chosen = np.unique(np.linspace(0, len(common) - 1, _MOST_CURVES).astype(int)).tolist()
+        chosen = np.unique(np.linspace(0, len(common) - 1, len(_COLOURS)).astype(int)).tolist()
         curves = {index: curves[index] for index in (common[place] for place in chosen)}
     left_out -= len(curves)
     end_s = max((float(elapsed[-1]) for elapsed in curves.values()), default=1.0)
     words = title or f"Progress of each {op}, by call index"
-    fig = new_figure(
+    fig = draw.new_figure(
         words + (f" ({len(curves)} of {len(curves) + left_out:,})" if left_out else ""),
         360,
         x_range=Range1d(start=0, end=1.02 * max(end_s, 1e-9)),
@@ -106,14 +95,11 @@ def progress(
         name="progress",
     )
     if group is not None and len(np.unique(group)) > 1:
-        subtitle(fig, "Calls on another file, or in another phase, begin at 0 again.")
-    unit_s, unit = time_unit(end_s)
-    fig.xaxis.axis_label = f"time since the first call of this index began ({unit})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
-    fig.yaxis.axis_label = "calls that have ended"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+        draw.subtitle(fig, "Calls on another file, or in another phase, begin at 0 again.")
+    draw.name_times(fig.xaxis, "time since the first call of this index began", end_s)
+    draw.name_axis(fig.yaxis, "calls that have ended", "0 %")
     if not curves:
-        annotate_empty(fig, f"no {op} was selected")
+        draw.annotate_empty(fig, f"no {op} was selected")
         return fig
     items = []
     for number, (index, elapsed) in enumerate(curves.items()):
@@ -127,9 +113,11 @@ def progress(
             line_width=2,
             line_dash=("solid", "dashed")[number % 2],
         )
-        items.append(legend_item(f"{op} {index} ({len(elapsed):,})", line))
-    horizontal_legend(fig, items)
-    add_hover(fig, None, [("call index", "@ordinal"), ("after", "@time_s{s}"), ("ended", "@share{0.0 %}")])
+        items.append(draw.legend_item(f"{op} {index} ({len(elapsed):,})", line))
+    draw.horizontal_legend(fig, items)
+    draw.add_hover(
+        fig, None, [("call index", "@ordinal"), ("after", "@time_s{s}"), ("ended", "@share{0.0 %}")]
+    )
     return fig
 
 
@@ -228,7 +216,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
     curves = {label: _points(ensemble) for label, ensemble in ensembles.items() if len(ensemble)}
     low = min((float(points["time_s"][0]) for points in curves.values()), default=1e-6)
     high = max((float(points["time_s"][-1]) for points in curves.values()), default=1.0)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or "Share of calls up to a duration",
         360,
         x_range=Range1d(start=low / 1.2, end=high * 1.2),
@@ -236,12 +224,11 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
         x_axis_type="log",
         name="cdf",
     )
-    fig.yaxis.axis_label = "share of calls"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    draw.name_axis(fig.yaxis, "share of calls", "0 %")
     if not curves:
-        annotate_empty(fig, "there are no calls")
+        draw.annotate_empty(fig, "there are no calls")
         return fig
-    label_log_durations(fig, next(iter(ensembles.values())))
+    draw.label_log_durations(fig, next(iter(ensembles.values())))
     items = []
     used: dict[str, int] = {}
     operations = [ensembles[label].op for label in curves]
@@ -255,18 +242,18 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
         line = fig.step(
             "time_s",
             "share",
-            source=ColumnDataSource({**points, "label": [plain(label)] * len(points["share"])}),
+            source=ColumnDataSource({**points, "label": [draw.plain(label)] * len(points["share"])}),
             mode="after",
             color=colour,
             line_width=2,
             line_dash=("solid", "dashed", "dotted")[number % 3],
         )
-        items.append(legend_item(f"{plain(label)} ({ensemble.n:,})", line))
-    horizontal_legend(fig, items)
+        items.append(draw.legend_item(f"{draw.plain(label)} ({ensemble.n:,})", line))
+    draw.horizontal_legend(fig, items)
     for label, ensemble in ensembles.items():
         for note in ensemble.left_out:
-            subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else sentence_of(note))
-    add_hover(fig, None, [("", "@label"), ("up to", "@time_s{s}"), ("calls", "@share{0.0 %}")])
+            draw.subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else draw.sentence_of(note))
+    draw.add_hover(fig, None, [("", "@label"), ("up to", "@time_s{s}"), ("calls", "@share{0.0 %}")])
     return fig
 
 

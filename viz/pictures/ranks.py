@@ -7,47 +7,22 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import (
-    BasicTicker,
-    Column,
-    ColumnDataSource,
-    NumeralTickFormatter,
-    Quad,
-    Range1d,
-)
+from bokeh.models import Column, ColumnDataSource, Quad, Range1d
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
-from ensembles.model.events import Events
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import RankTotals, totals_by_rank
-from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    empty_picture,
-    horizontal_legend,
-    legend_item,
-    new_figure,
-    stack,
-    subtitle,
-)
+from ensembles.viz.common import figures as draw
+from ensembles.viz.common.data_for import of_several, rows_from
 from ensembles.viz.common.mixed import MOVED
-from ensembles.viz.common.style import (
-    COLOURS,
-    NEUTRAL,
-    SERIES,
-    byte_unit,
-    scaled_ticks,
-    time_unit,
-)
+from ensembles.viz.common.style import COLOURS, NEUTRAL, SERIES, byte_unit
 
 _SEPARATE = 64
 """Up to this number of ranks, there is a gap between bars."""
-_MARGIN = 0.012
-"""Part of the axis before the first and behind the last of many ranks."""
 _TITLE = "Time in I/O of each rank"
 
 
@@ -87,17 +62,17 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     >>> [figure.name for figure in layout.children]
     ['rank_time', 'rank_bytes', 'rank_longest']
     """
-    totals = _totals(data, filters)
+    totals = rows_from(data, RankTotals, totals_by_rank, filters)
     count = max([row.rank for row in totals], default=0) + 1
     if isinstance(data, Run):
         count = max(count, data.tasks)
     per_bar = -(-count // 512)
-    # Marks of the first and the last rank are not cut by the frame.
-    ends = (-max(0.5, _MARGIN * count), count - 1 + max(0.5, _MARGIN * count))
+    margin = max(0.5, 0.012 * count)  # marks of the first and the last rank are not cut by the frame
+    ends = (-margin, count - 1 + margin)
     shared = Range1d(start=ends[0], end=ends[1], bounds=ends)
     head = title or _TITLE + (f" (bars: mean of {per_bar} ranks, line: their largest)" if per_bar > 1 else "")
     if not totals:
-        return empty_picture(head, "no rank made a call", "ranks", "rank_time")
+        return draw.empty_picture(head, "no rank made a call", "ranks", "rank_time")
     bars = _Bars(totals, count, per_bar, shared, _places(count, per_bar))
     parts = [_time(bars, head), _bytes(bars), _longest(bars)]
     drawn = [part for part in parts if part is not None]
@@ -107,18 +82,8 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
         for each in (each for part in drawn for each in part.renderers):
             if isinstance(each, GlyphRenderer) and isinstance(each.glyph, Quad):
                 each.glyph.line_color = each.glyph.fill_color  # else the page shines through between bars
-    drawn[-1].xaxis.axis_label = "rank"
-    drawn[-1].xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    drawn[-1].xaxis.formatter = NumeralTickFormatter(format="0")
+    draw.count_along(drawn[-1].xaxis)
     return column(drawn, sizing_mode="stretch_width", name="ranks")
-
-
-def _totals(data: Any, filters: Filters) -> list[RankTotals]:
-    if isinstance(data, Run | Events):
-        return totals_by_rank(data, **filters)
-    if isinstance(data, list) and all(isinstance(row, RankTotals) for row in data):
-        return data
-    raise TypeError(f"a run, events or a list of RankTotals is needed, not {type(data).__name__}")
 
 
 class _Bars(NamedTuple):
@@ -140,7 +105,7 @@ class _Bars(NamedTuple):
 
     def draw(self, fig: figure, parts: Mapping[str, tuple[np.ndarray, str]]) -> tuple[list[Any], float]:
         """Draw the parts of the bars on each other."""
-        return stack(fig.quad, self.source, parts, left="left", right="right")
+        return draw.stack(fig.quad, self.source, parts, left="left", right="right")
 
 
 def _places(count: int, per_bar: int) -> ColumnDataSource:
@@ -158,10 +123,10 @@ def _time(bars: _Bars, title: str) -> figure:
     totals, source = bars.totals, bars.source
     io, io_most = bars.of([row.io_time_s for row in totals])
     wait, _ = bars.of([row.wait_s for row in totals])
-    fig = new_figure(title, 230, x_range=bars.x_range, name="rank_time")
+    fig = draw.new_figure(title, 230, x_range=bars.x_range, name="rank_time")
     slowest = max(totals, key=lambda row: row.io_time_s)
     median_s = float(np.median([row.io_time_s for row in totals]))
-    subtitle(
+    draw.subtitle(
         fig,
         f"Rank {slowest.rank} was longest in I/O: {seconds_text(slowest.io_time_s)}; "
         f"median {seconds_text(median_s)}.",
@@ -170,7 +135,7 @@ def _time(bars: _Bars, title: str) -> figure:
     parts = {name: part for name, part in known.items() if name == "io" or part[1].any()}
     source.data.update({name: values for name, (_, values, _) in parts.items()})
     drawn, top = bars.draw(fig, {name: (values, colour) for name, (_, values, colour) in parts.items()})
-    items = [legend_item(label, each) for (label, *_), each in zip(parts.values(), drawn, strict=True)]
+    items = [draw.legend_item(label, each) for (label, *_), each in zip(parts.values(), drawn, strict=True)]
     if bars.per_bar > 1:
         source.data["most"] = io_most
         items.append(_largest(fig, source, "most"))
@@ -184,11 +149,11 @@ def _time(bars: _Bars, title: str) -> figure:
         line_color=None,
         name="slowest",
     )
-    items.append(legend_item("longest in I/O", mark))
+    items.append(draw.legend_item("longest in I/O", mark))
     _label_seconds(fig, 1.04 * max(top, slowest.io_time_s))
-    horizontal_legend(fig, items)
+    draw.horizontal_legend(fig, items)
     waiting = [("waiting", "@wait{s}")] if "wait" in parts else []
-    add_hover(fig, drawn[0], [("", "@name"), ("in I/O", "@io{s}"), *waiting], mode="vline")
+    draw.add_hover(fig, drawn[0], [("", "@name"), ("in I/O", "@io{s}"), *waiting], mode="vline")
     return fig
 
 
@@ -199,14 +164,12 @@ def _largest(fig: figure, source: ColumnDataSource, name: str) -> Any:
     line = fig.step(
         x="x", y=name, source=ColumnDataSource(ends), mode="after", line_color=SERIES[3], line_width=1.2
     )
-    return legend_item("largest of the ranks of a bar", line)
+    return draw.legend_item("largest of the ranks of a bar", line)
 
 
 def _label_seconds(fig: figure, top_s: float) -> None:
-    unit_s, unit = time_unit(top_s)
     fig.y_range = Range1d(start=0, end=1.06 * top_s or 1.0)
-    fig.yaxis.axis_label = f"time ({unit})"
-    fig.yaxis.formatter = scaled_ticks(unit_s)
+    draw.name_times(fig.yaxis, "time", top_s)
 
 
 def _bytes(bars: _Bars) -> figure | None:
@@ -222,14 +185,16 @@ def _bytes(bars: _Bars) -> figure | None:
     if not moved:
         return None
     unit_bytes, unit = byte_unit(float(sum(moved.values(), np.zeros(1)).max()))
-    fig = new_figure("Bytes moved by each rank", 200, x_range=bars.x_range, name="rank_bytes")
+    fig = draw.new_figure("Bytes moved by each rank", 200, x_range=bars.x_range, name="rank_bytes")
     drawn, top = bars.draw(fig, {op: (values / unit_bytes, COLOURS[op]) for op, values in moved.items()})
     for (op, values), each in zip(moved.items(), drawn, strict=True):
         bars.source.data[f"{op}_text"] = [bytes_text(value) for value in values.tolist()]
-        add_hover(fig, each, [("", "@name"), (op, f"@{op}_text")])
+        draw.add_hover(fig, each, [("", "@name"), (op, f"@{op}_text")])
     fig.y_range = Range1d(start=0, end=1.06 * top)
     fig.yaxis.axis_label = f"bytes ({unit})"
-    horizontal_legend(fig, [legend_item(MOVED[op], each) for op, each in zip(moved, drawn, strict=True)])
+    draw.horizontal_legend(
+        fig, [draw.legend_item(MOVED[op], each) for op, each in zip(moved, drawn, strict=True)]
+    )
     return fig
 
 
@@ -238,9 +203,9 @@ def _longest(bars: _Bars) -> figure | None:
     if None in values:
         return None
     _, most = bars.of([value or 0.0 for value in values])
-    fig = new_figure("Longest I/O call of each rank", 200, x_range=bars.x_range, name="rank_longest")
+    fig = draw.new_figure("Longest I/O call of each rank", 200, x_range=bars.x_range, name="rank_longest")
     bars.source.data["longest"] = most
     (drawn,), top = bars.draw(fig, {"longest": (most, SERIES[1])})
     _label_seconds(fig, top)
-    add_hover(fig, drawn, [("", "@name"), ("longest call", "@longest{s}")], mode="vline")
+    draw.add_hover(fig, drawn, [("", "@name"), ("longest call", "@longest{s}")], mode="vline")
     return fig

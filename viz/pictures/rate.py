@@ -1,71 +1,135 @@
-"""Aggregate read and write rates over time.
+"""Aggregate read and write rates over time, of all calls and of each layer.
 
-Aggregate rates over time of each layer: what a program asked a library for, and what became of it.
-"""
+The curves of rates with their axis and hover box, of which the explorer draws its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, Range1d
+from bokeh.models import Column, ColumnDataSource, CustomJSHover, DataRange1d, NumeralTickFormatter, Range1d
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.enclosed import among_themselves
 from ensembles.model.events import COLUMNS, Events
-from ensembles.model.units import seconds_text
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.run import Run
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import below_each_other, data_for, named, partial_sentence
-from ensembles.viz.common.figures import (
-    add_legend_buttons,
-    cells_of_time,
-    horizontal_legend,
-    legend_item,
-    steps,
-    subtitle,
-    time_range,
-)
-from ensembles.viz.common.rate_curves import (
-    LEAST_CELL_NS,
-    add_curve,
-    add_rate_hover,
-    directions_of,
-    label_rates,
-    legend_label,
-    rate_figure,
-    say_nothing_moved,
-    scale_to,
-    share_axis,
-    unit_of,
-    with_equal_cells,
-)
 from ensembles.viz.common.style import COLOURS, byte_unit, shade
 
-
-@overload
-def rate(
-    data: Any,
-    *,
-    title: str | None = None,
-    x_range: Range1d | None = None,
-    separate: Literal[False] = False,
-    by: Literal["layer"] | None = None,
-) -> figure: ...
+_VALUE_JS = """
+    const digits = {minimumSignificantDigits: 3, maximumSignificantDigits: 3};
+    return Number.isNaN(value) ? 'none' : value.toLocaleString('en-US', digits) + ` ${unit}/s`;
+"""
 
 
-@overload
-def rate(
-    data: Any,
-    *,
-    title: str | None = None,
-    x_range: Range1d | None = None,
-    separate: Literal[True],
-    by: Literal["layer"] | None = None,
-) -> Column: ...
+def directions_of(curve: RateCurve) -> list[str]:
+    """Return the directions in which bytes moved, writes first."""
+    return [each for each in reversed(DIRECTIONS) if curve.total_bytes(each)]
+
+
+def with_equal_cells(curves: Sequence[RateCurve]) -> list[RateCurve]:
+    """Return curves that can be compared: their cells are as wide as the widest.
+
+    The mean of a longer time hides peaks.
+    """
+    widest = max((each.cell_ns for each in curves if directions_of(each)), default=0)
+    return [each.with_cells_of(widest) for each in curves]
+
+
+def unit_of(curves: Sequence[RateCurve], directions: Sequence[str]) -> tuple[float, str]:
+    """Return size in bytes and name of the unit of an axis that holds these rates of all curves."""
+    tops = (float(one.rate_bytes_per_s(each).max(initial=0.0)) for one in curves for each in directions)
+    return byte_unit(max([*tops, 1024.0]))
+
+
+def share_axis(figures: Sequence[figure]) -> None:
+    """Let figures that are compared have one vertical axis: that of all visible curves."""
+    adapting = [each for each in figures if isinstance(each.y_range, DataRange1d)]
+    ranges = [each.y_range for each in adapting if isinstance(each.y_range, DataRange1d)]
+    for fig in adapting[1:]:
+        fig.y_range = ranges[0]
+    if ranges:
+        lines = [line for each in ranges for line in each.renderers or ()]
+        ranges[0].renderers = [line for line in lines if isinstance(line, GlyphRenderer)]
+
+
+def rate_figure(title: str, height: int, x_range: Range1d, name: str) -> figure:
+    """Create a figure of rates; a zoom scales them to those in view."""
+    fig = draw.new_figure(title, height, x_range=x_range, name=name, window_axis="x")
+    draw.label_time_axis(fig)
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    return fig
+
+
+def say_nothing_moved(fig: figure) -> None:
+    """Complete a figure without a curve."""
+    fig.y_range = Range1d(start=0, end=1)
+    label_rates(fig, "MiB")
+    draw.annotate_empty(fig, "no bytes were read or written", x_axis=True)
+
+
+def label_rates(fig: figure, unit: str, name: str = "aggregate rate") -> None:
+    """Name the unit of the rates; a low figure has room for a short name."""
+    fig.yaxis.axis_label = f"{name} ({unit}/s)"
+
+
+def add_curve(
+    fig: figure, source: ColumnDataSource, direction: str, column: str
+) -> tuple[GlyphRenderer[Any], GlyphRenderer[Any]]:
+    """Draw area and line of a column of rates over the edges of its cells, ``left``."""
+    return draw.add_steps(fig, source, COLOURS[direction], column, x="left", alpha=0.4, width=1.3)
+
+
+def scale_to(fig: figure, lines: Sequence[GlyphRenderer[Any]]) -> None:
+    """Let the axis adapt to the visible curves, so that hiding a fast direction enlarges the slow one."""
+    fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=list(lines))
+
+
+def add_rate_hover(
+    fig: figure, source: ColumnDataSource, top: float | str, columns: Mapping[str, str], unit: str
+) -> CustomJSHover:
+    """Add the box with the rates of a cell of time."""
+    target = fig.quad(
+        left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0
+    )
+    rates = CustomJSHover(args={"unit": unit}, code=_VALUE_JS)
+    draw.add_hover(
+        fig,
+        target,
+        [
+            ("time interval", "@left{at} – @right{at}"),
+            *((name, f"@{column}{{0}}") for name, column in columns.items()),
+        ],
+        formatters={f"@{column}": rates for column in columns.values()},
+        mode="vline",
+        point_policy="follow_mouse",
+        description="Values of the rate curves",
+    )
+    return rates
+
+
+def legend_label(curve: RateCurve, direction: str) -> str:
+    """Return the bytes of a direction, and their mean rate while some moved.
+
+    Of calls that are short compared with the cells of the curve, this rate is above the whole curve: then the
+    label has the time that it refers to.
+    """
+    total = curve.total_bytes(direction)
+    active_s = curve.active_s(direction)
+    text = f"{direction}: {bytes_text(total)}"
+    if not active_s:
+        return text
+    mean = total / active_s
+    text += f", {bytes_text(mean)}/s while data moved"
+    is_above = mean > float(curve.rate_bytes_per_s(direction).max(initial=0.0))
+    return text + (f" (in {seconds_text(active_s)} of short calls)" if is_above else "")
 
 
 def rate(
@@ -150,14 +214,15 @@ def rates_alike(
 
     Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
     """
-    cells = with_equal_cells([each.with_cells_of(LEAST_CELL_NS) for each in curves])
+    # Cells of less than 128 ns would show how times are rounded.
+    cells = with_equal_cells([each.with_cells_of(128) for each in curves])
     drawn = [
         _figures_of(curve, cells, title, x_range, separate)
         for curve, title in zip(cells, titles, strict=True)
     ]
     for figures, text in zip(drawn, partial, strict=False):
         if text:
-            subtitle(next(iter(figures.values())), text)
+            draw.subtitle(next(iter(figures.values())), text)
     _share_axes(drawn)
     return drawn
 
@@ -177,7 +242,7 @@ def _figures_of(
 ) -> dict[str, figure]:
     present = directions_of(curve)
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
-    shared = x_range or time_range(low_ns, high_ns)
+    shared = x_range or draw.time_range(low_ns, high_ns)
     # In short times between two edges the rate may be higher: the width says what a value is the mean of.
     step = f"mean of each {seconds_text(curve.cell_ns * 1e-9)}" if present else ""
     if not separate or len(present) < 2:
@@ -206,14 +271,14 @@ def _moves(curves: Sequence[RateCurve], direction: str) -> bool:
 def _by_layer(
     runs: Sequence[Any], title: str | None, x_range: Range1d | None, separate: bool
 ) -> list[dict[str, figure]]:
-    found = layers_alike(runs)
+    found = _layers_alike(runs)
     drawn: list[dict[str, figure]] = []
     for each in found:
         if not separate:
-            figures = {"": draw_rates_of_layers(each, found, title, x_range, ("write", "read"), "rate")}
+            figures = {"": _draw_layers(each, found, title, x_range, ("write", "read"), "rate")}
         else:
             figures = {
-                one: draw_rates_of_layers(
+                one: _draw_layers(
                     each, found, f"{title} ({one})" if title else None, x_range, (one,), f"rate_{one}"
                 )
                 for one in ("write", "read")
@@ -247,13 +312,13 @@ def _rates(
         return fig
     unit_bytes, unit = axis
     # Areas, lines and values share the edges, which are most of the data.
-    columns = cells_of_time(curve.edges_ns)
-    columns |= {each: steps(curve.rate_bytes_per_s(each)) / unit_bytes for each in present}
+    columns = draw.cells_of_time(curve.edges_ns)
+    columns |= {each: draw.steps(curve.rate_bytes_per_s(each)) / unit_bytes for each in present}
     source = ColumnDataSource(columns)
     drawn = {each: add_curve(fig, source, each, each) for each in present}
-    items = [legend_item(legend_label(curve, each), *renderers) for each, renderers in drawn.items()]
-    horizontal_legend(fig, items, click_policy="hide")
-    add_legend_buttons(fig)
+    items = [draw.legend_item(legend_label(curve, each), *renderers) for each, renderers in drawn.items()]
+    draw.horizontal_legend(fig, items, click_policy="hide")
+    draw.add_legend_buttons(fig)
     scale_to(fig, [line for _, line in drawn.values()])
     label_rates(fig, unit)
     top = max(float(columns[each].max()) for each in present)
@@ -274,26 +339,6 @@ class LayerRate(NamedTuple):
     bytes_per_s: np.ndarray  # Its rate in the cells of the curve of all layers; shape (cells,)
 
 
-def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
-    """Compute the rates of each layer, on the same cells of time."""
-    events = data.select(op=["read", "write"]) if isinstance(data, Run) else data
-    whole = RateCurve(knows_active=False)
-    whole.add(among_themselves(events))
-    names = np.array([call.layer for call in events.calls])
-    layer_of = names[events.call] if len(events) else np.empty(0, names.dtype)
-    layers = sorted(set(layer_of.tolist()), key=lambda name: float(events.depth[layer_of == name].mean()))
-    rates = []
-    for layer in layers:
-        curve = RateCurve()
-        curve.add(_outermost_of(events[layer_of == layer]))
-        found = curve.moved_bytes_on(whole) * (1e9 / whole.cell_ns)
-        rates += [
-            LayerRate(layer, direction, curve, found[DIRECTIONS.index(direction)])
-            for direction in directions_of(curve)
-        ]
-    return whole, rates
-
-
 class RatesOfLayers(NamedTuple):
     """The rates of the layers of some calls."""
 
@@ -301,24 +346,38 @@ class RatesOfLayers(NamedTuple):
     rates: list[LayerRate]
 
 
-def layers_alike(data: Sequence[Any]) -> list[RatesOfLayers]:
+def _layers_alike(data: Sequence[Any]) -> list[RatesOfLayers]:
     """Compute the rates of the layers of several runs, with equal cells of time."""
     for each in data:
         if not isinstance(each, Run | Events):
             raise TypeError(f"rates by layer need a run or events, not {type(each).__name__}")
-    found = [rates_of_layers(each) for each in data]
+    found = [_curves_of_layers(each) for each in data]
     wholes = with_equal_cells([whole for whole, _ in found])
     alike = []
-    for whole, (_, rates) in zip(wholes, found, strict=True):
-        per_s = 1e9 / whole.cell_ns
-        on_cells = [
-            each._replace(
-                bytes_per_s=each.curve.moved_bytes_on(whole)[DIRECTIONS.index(each.direction)] * per_s
-            )
-            for each in rates
+    for whole, (_, curves) in zip(wholes, found, strict=True):
+        rates = [
+            LayerRate(layer, direction, curve, moved[DIRECTIONS.index(direction)] * (1e9 / whole.cell_ns))
+            for layer, curve in curves.items()
+            for moved in [curve.moved_bytes_on(whole)]
+            for direction in directions_of(curve)
         ]
-        alike.append(RatesOfLayers(whole, on_cells))
+        alike.append(RatesOfLayers(whole, rates))
     return alike
+
+
+def _curves_of_layers(data: Run | Events) -> tuple[RateCurve, dict[str, RateCurve]]:
+    """Return the rates of the outermost calls, and of each layer, those that call others first."""
+    events = data.select(op=["read", "write"]) if isinstance(data, Run) else data
+    whole = RateCurve(knows_active=False)
+    whole.add(among_themselves(events))
+    names = np.array([call.layer for call in events.calls])
+    layer_of = names[events.call] if len(events) else np.empty(0, names.dtype)
+    layers = sorted(set(layer_of.tolist()), key=lambda name: float(events.depth[layer_of == name].mean()))
+    curves = {}
+    for layer in layers:
+        curves[layer] = RateCurve()
+        curves[layer].add(_outermost_of(events[layer_of == layer]))
+    return whole, curves
 
 
 def _outermost_of(events: Events) -> Events:
@@ -328,7 +387,7 @@ def _outermost_of(events: Events) -> Events:
     return among_themselves(Events(columns, events.calls, events.files, events.sites))
 
 
-def draw_rates_of_layers(
+def _draw_layers(
     found: RatesOfLayers,
     beside: Sequence[RatesOfLayers],
     title: str | None,
@@ -340,7 +399,9 @@ def draw_rates_of_layers(
     whole, every = found
     rates = [each for each in every if each.direction in directions]
     edges_ns = whole.edges_ns
-    shared = x_range or (time_range(int(edges_ns[0]), int(edges_ns[-1])) if every else time_range(0, 0))
+    shared = x_range or (
+        draw.time_range(int(edges_ns[0]), int(edges_ns[-1])) if every else draw.time_range(0, 0)
+    )
     what = f"{directions[0]} rate" if len(directions) == 1 else "rate"
     step = f", mean of each {seconds_text(whole.cell_ns * 1e-9)}" if every else ""
     words = f"Aggregate {what} of each layer{step}; a layer has the bytes of the calls inside it, too"
@@ -352,10 +413,11 @@ def draw_rates_of_layers(
         float(each.bytes_per_s.max()) for one in beside for each in one.rates if each.direction in directions
     ]
     unit_bytes, unit = byte_unit(max([1024.0, *tops]))
-    columns = cells_of_time(edges_ns)
+    columns = draw.cells_of_time(edges_ns)
     names = {f"{each.layer} {each.direction}": f"{each.layer}_{each.direction}" for each in rates}
     columns |= {
-        key: steps(each.bytes_per_s) / unit_bytes for key, each in zip(names.values(), rates, strict=True)
+        key: draw.steps(each.bytes_per_s) / unit_bytes
+        for key, each in zip(names.values(), rates, strict=True)
     }
     source = ColumnDataSource(columns)
     layers = list(dict.fromkeys(each.layer for each in every))
@@ -373,8 +435,8 @@ def draw_rates_of_layers(
             name=key,
         )
         lines.append(line)
-        items.append(legend_item(f"{each.layer} {legend_label(each.curve, each.direction)}", line))
-    horizontal_legend(fig, items, click_policy="hide")
+        items.append(draw.legend_item(f"{each.layer} {legend_label(each.curve, each.direction)}", line))
+    draw.horizontal_legend(fig, items, click_policy="hide")
     scale_to(fig, lines)
     label_rates(fig, unit)
     top = max(float(columns[key].max()) for key in names.values())

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bokeh.models import (
-    ColumnDataSource,
-    FixedTicker,
-    LinearAxis,
-    NoOverlap,
-    NumeralTickFormatter,
-    Range1d,
-)
+from bokeh.models import ColumnDataSource, FixedTicker, LinearAxis, NoOverlap, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
@@ -20,14 +13,7 @@ from ensembles.answers.scaling import By, Direction, Scaling, ScalingPoint, labe
 from ensembles.answers.scaling import scaling as compute_scaling
 from ensembles.model.units import bytes_text, count_text
 from ensembles.run.run import Run
-from ensembles.viz.common.figures import (
-    add_hover,
-    horizontal_legend,
-    legend_item,
-    new_figure,
-    plain,
-    subtitle,
-)
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.style import NEUTRAL, byte_unit, op_colour, shade
 
 _MARKERS = ("circle", "square", "triangle", "diamond")
@@ -82,7 +68,7 @@ def scaling(
     unit, unit_name = byte_unit(max(top, 1024.0))
     direction = "written" if found.direction == "write" else "read"
     counted = label_of(found.by, found.direction)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or f"Rate of bytes {direction}, by the number of {counted}",
         360,
         x_range=Range1d(start=numbers[0] / 1.3, end=numbers[-1] * 1.3),
@@ -93,8 +79,7 @@ def scaling(
     fig.xaxis.axis_label = counted
     fig.xaxis.ticker = FixedTicker(ticks=numbers)
     fig.xaxis.formatter = NumeralTickFormatter(format="0,0")
-    fig.yaxis.axis_label = f"rate while files were open ({unit_name}/s)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    draw.name_axis(fig.yaxis, f"rate while files were open ({unit_name}/s)", "0,0.[00]")
     _add_shares(fig, top / found.maximum_bytes_per_s)
     items = []
     series: dict[tuple[str, str], list[ScalingPoint]] = {}
@@ -119,7 +104,7 @@ def scaling(
         dots = fig.scatter(
             "at", "median", source=source, color=colour, size=9, marker=_MARKERS[place % len(_MARKERS)]
         )
-        add_hover(
+        draw.add_hover(
             fig,
             dots,
             [
@@ -132,17 +117,17 @@ def scaling(
                 ("efficiency", "@efficiency{0.0 %}"),
             ],
         )
-        items.append(legend_item(plain(label), line, dots))
-    horizontal_legend(fig, items)
+        items.append(draw.legend_item(draw.plain(label), line, dots))
+    draw.horizontal_legend(fig, items)
     origin = "the highest of these runs" if found.maximum_is_measured else "as given"
     runs = count_text(sum(len(point.runs) for point in found.points), "run")
-    subtitle(
+    draw.subtitle(
         fig,
         f"Dashed: the maximum, {_rate_text(found.maximum_bytes_per_s)}, {origin}. Bars: lowest to highest "
         f"rate of repeated runs; {runs} in all.",
     )
     for note in found.notes:
-        subtitle(fig, f"{note[0].upper()}{note[1:].rstrip('.')}.")
+        draw.subtitle(fig, f"{note[0].upper()}{note[1:].rstrip('.')}.")
     return fig
 
 
@@ -179,7 +164,7 @@ def _add_shares(fig: figure, share: float) -> None:
 
 def _columns(points: list[ScalingPoint], label: str, unit: float) -> dict[str, list[Any]]:
     return {
-        "label": [plain(label)] * len(points),
+        "label": [draw.plain(label)] * len(points),
         "at": [point.at for point in points],
         "runs": [len(point.runs) for point in points],
         "median": [point.median_bytes_per_s / unit for point in points],

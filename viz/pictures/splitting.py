@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -18,24 +18,9 @@ from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.histogram import compute_histogram
 from ensembles.statistics.sums.split import Split, SplitTime, check_calls, times_of_tasks
-from ensembles.viz.common.figures import (
-    add_hover,
-    add_intervals,
-    annotate_empty,
-    empty_picture,
-    ends,
-    ensemble_from,
-    horizontal_legend,
-    legend_item,
-    new_figure,
-    plain,
-    say_what_is_left_out,
-    subtitle,
-)
-from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, scaled_ticks, time_ticks, time_unit
+from ensembles.viz.common import figures as draw
+from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, time_ticks
 from ensembles.viz.pictures.tail import tasks_of
-
-_MOST = len(SERIES)
 
 
 def splitting(
@@ -95,13 +80,13 @@ def splitting(
     """
     if isinstance(data, Mapping):
         return _measured(data, title)
-    ensemble = ensemble_from(data)
+    ensemble = draw.ensemble_from(data)
     numbers = _few(check_calls(calls))
     tasks = tasks_of(data, ensemble) if tasks is None else tasks
-    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    of = f" of {draw.plain(ensemble.name)}" if ensemble.name else ""
     head = title or f"Time of one task, if each call{of} is split into k"
     if not ensemble.n:
-        return empty_picture(head, "no calls", "splitting", "splitting_times")
+        return draw.empty_picture(head, "no calls", "splitting", "splitting_times")
     known = consecutive_calls(ensemble)
     times = times_of_tasks(ensemble.sample, numbers, tasks, known, attributes=ensemble.calls)
     found = ensemble.split(numbers, tasks, level)
@@ -110,25 +95,25 @@ def splitting(
     low_s = [split.low_s for split in found.splits if split.low_s]
     shared, is_log = _axis(times, max(top_s), low_s)
     first = _times(times, shared, head, ensemble.unit, is_log)
-    say_what_is_left_out(first, ensemble)
+    draw.say_what_is_left_out(first, ensemble)
     second = _slowest(found, shared, ensemble.unit, is_log)
     first.xaxis.visible = False
     return column([first, second], sizing_mode="stretch_width", name="splitting")
 
 
 def _few(numbers: list[int]) -> list[int]:
-    if len(numbers) > _MOST:
-        raise EnsioError(f"{len(numbers)} numbers of calls were given: choose at most {_MOST}")
+    if len(numbers) > len(SERIES):
+        raise EnsioError(f"{len(numbers)} numbers of calls were given: choose at most {len(SERIES)}")
     return sorted(set(numbers))
 
 
 def _measured(data: Mapping[int, Any], title: str | None) -> Column:
     numbers = _few(check_calls(list(data)))
-    times = {k: _sums(ensemble_from(data[k]), k) for k in numbers}
+    times = {k: _sums(draw.ensemble_from(data[k]), k) for k in numbers}
     times = {k: sample for k, sample in times.items() if sample.total}
     head = title or "Measured time of one task in k calls"
     if not times:
-        return empty_picture(head, "no calls", "splitting", "splitting_times")
+        return draw.empty_picture(head, "no calls", "splitting", "splitting_times")
     shared, is_log = _axis(times, max(float(sample.max_s.max()) for sample in times.values()))
     return column([_times(times, shared, head, "s", is_log)], sizing_mode="stretch_width", name="splitting")
 
@@ -157,13 +142,11 @@ def _sums(ensemble: Ensemble, k: int) -> CountedDurations:
 def _times(
     times: dict[int, CountedDurations], shared: Range1d, title: str, unit: str, is_log: bool
 ) -> figure:
-    fig = new_figure(title, 300, x_range=shared, name="splitting_times", **_scale(is_log))
+    fig = draw.new_figure(title, 300, x_range=shared, name="splitting_times", **_scale(is_log))
     _label(fig, shared, "time of a task", unit, is_log)
-    fig.yaxis.axis_label = "density (share per s)" if unit == "s" else "density"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    draw.name_axis(fig.yaxis, "density (share per s)" if unit == "s" else "density", "0,0.[000]")
     if is_log:
-        fig.yaxis.axis_label = "share of the times (bins 9 % wide)"
-        fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
+        draw.name_axis(fig.yaxis, "share of the times (bins 9 % wide)", "0.[0] %")
     items: list[LegendItem] = []
     lines, top = [], 0.0
     for (k, sample), colour in zip(times.items(), SERIES, strict=False):
@@ -180,11 +163,11 @@ def _times(
         line.name = f"times_{k}"
         fig.varea_step(x="t", y1=0, y2="density", step_mode="after", source=source, color=colour, alpha=0.12)
         lines.append(line)
-        items.append(legend_item(count_text(k, "call"), line))
+        items.append(draw.legend_item(count_text(k, "call"), line))
         top = max(top, float(density.max()))
     fig.y_range = Range1d(start=0, end=1.08 * top)
-    horizontal_legend(fig, items)
-    add_hover(fig, lines, [("", "@calls"), ("time of a task", "@t{s}")])
+    draw.horizontal_legend(fig, items)
+    draw.add_hover(fig, lines, [("", "@calls"), ("time of a task", "@t{s}")])
     return fig
 
 
@@ -197,14 +180,12 @@ def _label(fig: figure, shared: Range1d, what: str, unit: str, is_log: bool) -> 
         fig.xaxis.axis_label = f"{what}{f', per {unit[2:]}' if unit[1:] else ''} (unit at each tick)"
         fig.xaxis.formatter = time_ticks()
         return
-    unit_s, name = time_unit(ends(shared)[1])
-    fig.xaxis.axis_label = f"{what} ({name}{unit[1:]})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
+    draw.name_times(fig.xaxis, what, draw.ends(shared)[1], unit[1:])
 
 
 def _slowest(found: Split, shared: Range1d, unit: str, is_log: bool) -> figure:
     rows = max(len(found.splits), 1)
-    fig = new_figure(
+    fig = draw.new_figure(
         f"Predicted time of the slowest of {count_text(found.tasks, 'task')}",
         120 + 32 * rows,
         x_range=shared,
@@ -219,12 +200,14 @@ def _slowest(found: Split, shared: Range1d, unit: str, is_log: bool) -> figure:
         f"{count_text(one.calls, 'call')}: {one.refused}" for one in found.splits if one.refused is not None
     ]
     if any(one.speedup is not None and one.mean_s is not None for one in found.splits):
-        subtitle(fig, "Speedup: ratio of the means, which few very slow phases raise more than the medians.")
+        draw.subtitle(
+            fig, "Speedup: ratio of the means, which few very slow phases raise more than the medians."
+        )
     for sentence in [found.refused, *refused] if found.refused else refused:
-        subtitle(fig, f"No prediction: {sentence}.")
+        draw.subtitle(fig, f"No prediction: {sentence}.")
     if not found.splits:
         fig.yaxis.visible = False
-        annotate_empty(fig, "no prediction", x_axis=True)
+        draw.annotate_empty(fig, "no prediction", x_axis=True)
         return fig
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {number: str(one.calls) for number, one in enumerate(found.splits)}
@@ -233,7 +216,7 @@ def _slowest(found: Split, shared: Range1d, unit: str, is_log: bool) -> figure:
         for number, one in enumerate(found.splits)
         if one.median_s is not None
     ]
-    places = [_place(one, _text(one, unit), ends(fig.x_range), is_log) for _, one, _ in known]
+    places = [_place(one, _text(one, unit), draw.ends(fig.x_range), is_log) for _, one, _ in known]
     columns: dict[str, Any] = {
         "y": [number for number, _, _ in known],
         "label": [one.calls for _, one, _ in known],
@@ -253,7 +236,7 @@ def _slowest(found: Split, shared: Range1d, unit: str, is_log: bool) -> figure:
         y="label_y",
         text="text",
         text_align="align",
-        source=add_intervals(fig, columns, "calls", found.level),
+        source=draw.add_intervals(fig, columns, "calls", found.level),
         text_font_size="9.5pt",
         text_baseline="bottom",
         text_color=NEUTRAL["text"],

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -21,23 +21,8 @@ from ensembles.statistics.extremes.order_statistics import maximum_distribution
 from ensembles.statistics.extremes.slowest_of_n import check_tasks, predict_curve
 from ensembles.statistics.extremes.tail import METHODS, Tail
 from ensembles.summaries.histogram import coarse_bins
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    add_intervals,
-    add_marks,
-    annotate_empty,
-    empty_picture,
-    ends,
-    ensemble_from,
-    horizontal_legend,
-    label_log_durations,
-    legend_item,
-    new_figure,
-    plain,
-    say_what_is_left_out,
-    subtitle,
-)
 from ensembles.viz.common.style import NEUTRAL, SERIES, SHORTEST_S, op_colour
 
 
@@ -92,13 +77,13 @@ def tail(
     >>> figure.yaxis.axis_label
     'CDF of the maximum of 8 calls'
     """
-    ensemble = ensemble_from(data)
+    ensemble = draw.ensemble_from(data)
     if isinstance(tasks, Iterable):
         return order_statistic(ensemble, tasks, title, level)
     tasks = tasks_of(data, ensemble) if tasks is None else tasks
     answer, duration_s, chance = predict_curve(ensemble.sample, tasks, level, calls=ensemble.calls)
     x_range = _range_of_durations(ensemble, answer.tasks, duration_s)
-    fig = new_figure(
+    fig = draw.new_figure(
         title or _title(ensemble, answer),
         360,
         x_range=x_range,
@@ -106,19 +91,18 @@ def tail(
         x_axis_type="log",
         name="tail",
     )
-    label_log_durations(fig, ensemble)
-    fig.yaxis.axis_label = f"CDF of the maximum of {count_text(answer.tasks, 'call')}"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    draw.label_log_durations(fig, ensemble)
+    draw.name_axis(fig.yaxis, f"CDF of the maximum of {count_text(answer.tasks, 'call')}", "0 %")
     if not ensemble.n:
-        annotate_empty(fig, "no calls")
+        draw.annotate_empty(fig, "no calls")
         return fig
     method = f"No prediction: {answer.refused}." if answer.refused else f"Method: {METHODS[answer.method]}."
-    subtitle(fig, method)
-    say_what_is_left_out(fig, ensemble)
+    draw.subtitle(fig, method)
+    draw.say_what_is_left_out(fig, ensemble)
     items = _predicted(fig, answer, duration_s, chance, op_colour(ensemble.op))
     items += _equation1(fig, ensemble, answer)
     items += _observed_maximum(fig, ensemble, answer)
-    horizontal_legend(fig, items)
+    draw.horizontal_legend(fig, items)
     return fig
 
 
@@ -128,7 +112,7 @@ def tasks_of(data: Any, ensemble: Ensemble) -> int:
 
 
 def _title(ensemble: Ensemble, answer: Tail) -> str:
-    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    of = f" of {draw.plain(ensemble.name)}" if ensemble.name else ""
     what = "Any call" if answer.tasks == 1 else f"Slowest of {count_text(answer.tasks, 'call')}"
     what += of
     if answer.refused or answer.low_s is None or answer.high_s is None:
@@ -169,8 +153,8 @@ def _predicted(
     points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
     _box(fig, points, "maximum at most")
     return [
-        legend_item("prediction", line, points),
-        legend_item(f"{level} prediction interval", band),
+        draw.legend_item("prediction", line, points),
+        draw.legend_item(f"{level} prediction interval", band),
     ]
 
 
@@ -193,15 +177,15 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
         name="equation1",
     )
     _box(fig, line, "Equation 1: maximum at most")
-    return [legend_item(f"Equation 1 (i.i.d. calls): {answer.equation1}", line)]
+    return [draw.legend_item(f"Equation 1 (i.i.d. calls): {answer.equation1}", line)]
 
 
 def _observed_maximum(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
     if answer.observed_max_s is None:
         return []
-    line = add_marks(fig, [max(answer.observed_max_s, SHORTEST_S)], 1.05, **_SEEN)
+    line = draw.add_marks(fig, [max(answer.observed_max_s, SHORTEST_S)], 1.05, **_SEEN)
     label = f"observed maximum: {seconds_text(answer.observed_max_s)}"
-    items = [legend_item(label, line)]
+    items = [draw.legend_item(label, line)]
     phases = ensemble.sample
     # In phases with about N calls, the maximum is a sample of the maximum of N.
     alike = len(phases.n) and answer.tasks / 1.5 <= np.median(phases.n) <= answer.tasks * 1.5
@@ -211,15 +195,14 @@ def _observed_maximum(fig: figure, ensemble: Ensemble, answer: Tail) -> list[Leg
         marks = fig.scatter(
             x=slowest, y=chance, marker="x", size=6, line_color=NEUTRAL["text"], line_alpha=0.7, name="phases"
         )
-        items.append(legend_item("observed maximum of each phase", marks))
+        items.append(draw.legend_item("observed maximum of each phase", marks))
     return items
 
 
 def _box(fig: figure, drawn: Any, what: str) -> None:
-    add_hover(fig, drawn, [(what, "@t{s}"), ("probability", "@p{0.0 %}")], visible=False)
+    draw.add_hover(fig, drawn, [(what, "@t{s}"), ("probability", "@p{0.0 %}")], visible=False)
 
 
-_MOST = 6
 _SEEN: dict[str, Any] = {
     "line_color": NEUTRAL["text"],
     "line_width": 1.6,
@@ -231,11 +214,11 @@ _SEEN: dict[str, Any] = {
 def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None, level: float) -> Column:
     """Draw the slowest of N calls for several N: curves, and predictions below them."""
     numbers = _numbers(tasks)
-    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    of = f" of {draw.plain(ensemble.name)}" if ensemble.name else ""
     head = title or f"Slowest of N calls{of}: density"
     if not ensemble.n or float(ensemble.sample.max_s.max()) <= 0:
         why = "no calls with a duration"
-        return empty_picture(head, why, "order_statistic", "order_statistic_density")
+        return draw.empty_picture(head, why, "order_statistic", "order_statistic_density")
     colours = dict(zip(numbers, SERIES, strict=False))
     tails = {number: ensemble.tail(number, level) for number in numbers}
     shared = _range(ensemble, tails)
@@ -249,8 +232,8 @@ def order_statistic(ensemble: Ensemble, tasks: Iterable[int], title: str | None,
 
 def _numbers(tasks: Iterable[int]) -> list[int]:
     given = list(tasks)
-    if not 1 <= len(given) <= _MOST:
-        raise EnsioError(f"{len(given)} numbers of tasks were given: choose 1 to {_MOST}")
+    if not 1 <= len(given) <= len(SERIES):
+        raise EnsioError(f"{len(given)} numbers of tasks were given: choose 1 to {len(SERIES)}")
     return sorted({check_tasks(number) for number in given})
 
 
@@ -274,7 +257,7 @@ def _curve(ensemble: Ensemble, number: int, edges: np.ndarray) -> tuple[np.ndarr
 
 def _edges(shared: Range1d) -> np.ndarray:
     """Return bins of the bin law: finer ones if the axis covers few octaves."""
-    low, high = ends(shared)
+    low, high = draw.ends(shared)
     octaves = float(np.log2(high / low))
     per_octave = next((each for each in (8, 16) if each * octaves >= 48), 32)
     return coarse_bins(per_octave)
@@ -286,7 +269,7 @@ def _density(
     shared: Range1d,
     title: str,
 ) -> figure:
-    fig = new_figure(title, 290, x_range=shared, x_axis_type="log", name="order_statistic_density")
+    fig = draw.new_figure(title, 290, x_range=shared, x_axis_type="log", name="order_statistic_density")
     fig.yaxis.axis_label = "probability per e-fold of duration"
     fig.xaxis.visible = False
     edges = _edges(shared)
@@ -296,19 +279,19 @@ def _density(
         x="t", y1=0, y2="density", step_mode="after", source=one, fill_color=NEUTRAL["line"], fill_alpha=0.25
     )
     top = float(np.max(one.data["density"]))
-    items: list[LegendItem] = [legend_item("one call", area)]
+    items: list[LegendItem] = [draw.legend_item("one call", area)]
     lines = []
     for number, colour in colours.items():
         source = _steps_of(*_curve(ensemble, number, edges))
         line = fig.step(x="t", y="density", mode="after", source=source, line_color=colour, line_width=2.2)
         line.name = f"density_{number}"
         lines.append(line)
-        items.append(legend_item(f"slowest of {number:,}", line))
+        items.append(draw.legend_item(f"slowest of {number:,}", line))
         top = max(top, float(np.max(source.data["density"])))
     fig.y_range = Range1d(start=0, end=1.06 * top)
     items += _observed(fig, ensemble, 1.06 * top)
-    horizontal_legend(fig, items)
-    add_hover(fig, lines, [("slowest", "@t{s}"), ("density", "@density{0.000}")], visible=False)
+    draw.horizontal_legend(fig, items)
+    draw.add_hover(fig, lines, [("slowest", "@t{s}"), ("density", "@density{0.000}")], visible=False)
     return fig
 
 
@@ -327,7 +310,7 @@ def _predictions(
     if not known and not refused:
         return []
     rows = max(len(known), 1)
-    fig = new_figure(
+    fig = draw.new_figure(
         "Slowest of N calls: prediction",
         110 + 24 * rows,
         x_range=shared,
@@ -335,16 +318,16 @@ def _predictions(
         x_axis_type="log",
         name="order_statistic_predictions",
     )
-    label_log_durations(fig, ensemble)
+    draw.label_log_durations(fig, ensemble)
     fig.yaxis.axis_label = "N"
     fig.ygrid.visible = False
     if refused:
         first = min(refused)
         others = f"; nor of {', '.join(f'{number:,}' for number in refused if number > first)}"
         more = others if len(refused) > 1 else ""
-        subtitle(fig, f"No prediction for the slowest of {first:,}: {refused[first]}{more}.")
+        draw.subtitle(fig, f"No prediction for the slowest of {first:,}: {refused[first]}{more}.")
     if not known:
-        annotate_empty(fig, "no prediction", x_axis=True)
+        draw.annotate_empty(fig, "no prediction", x_axis=True)
         return [fig]
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {place: f"{number:,}" for place, number in enumerate(known)}
@@ -356,19 +339,21 @@ def _predictions(
         "high": [tail.high_s for tail in known.values()],
         "colour": [colours[number] for number in known],
     }
-    add_intervals(fig, columns, "slowest of", level)
+    draw.add_intervals(fig, columns, "slowest of", level)
     _observed(fig, ensemble, rows - 0.4, -0.6)
     return [fig]
 
 
 def _observed(fig: figure, ensemble: Ensemble, top: float, bottom: float = 0) -> list[LegendItem]:
     seen_s = float(ensemble.sample.max_s.max())
-    line = add_marks(fig, [max(seen_s, SHORTEST_S)], top, bottom, **_SEEN)
-    return [legend_item(f"slowest of all {count_text(ensemble.n, 'call')}: {seconds_text(seen_s)}", line)]
+    line = draw.add_marks(fig, [max(seen_s, SHORTEST_S)], top, bottom, **_SEEN)
+    return [
+        draw.legend_item(f"slowest of all {count_text(ensemble.n, 'call')}: {seconds_text(seen_s)}", line)
+    ]
 
 
 def _cumulative(ensemble: Ensemble, colours: dict[int, str], shared: Range1d) -> figure:
-    fig = new_figure(
+    fig = draw.new_figure(
         "Slowest of N calls: cumulative distribution",
         250,
         x_range=shared,
@@ -377,8 +362,7 @@ def _cumulative(ensemble: Ensemble, colours: dict[int, str], shared: Range1d) ->
         name="order_statistic_cdf",
     )
     fig.xaxis.visible = False
-    fig.yaxis.axis_label = "probability"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    draw.name_axis(fig.yaxis, "probability", "0 %")
     edges = coarse_bins(32)
     edges_s, chance = _curve(ensemble, 1, edges)
     fig.line(x=edges_s, y=chance, line_color=NEUTRAL["line"], line_width=2)
@@ -390,7 +374,7 @@ def _cumulative(ensemble: Ensemble, colours: dict[int, str], shared: Range1d) ->
         line.name = f"cdf_{number}"
         lines.append(line)
     _observed(fig, ensemble, 1.04)
-    add_hover(
+    draw.add_hover(
         fig,
         lines,
         [("slowest of", "@tasks"), ("at most", "@t{s}"), ("probability", "@p{0.0 %}")],

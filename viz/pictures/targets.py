@@ -30,26 +30,15 @@ from ensembles.model.units import bytes_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
-from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.offset_map import transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.figures import (
-    add_hover,
-    empty_picture,
-    horizontal_legend,
-    label_time_axis,
-    legend_item,
-    new_figure,
-    stack,
-    subtitle,
-    time_range,
-)
 from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
 from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit
 from ensembles.viz.common.theme import TURNED
-from ensembles.viz.pictures.access_map import layer_of_run
+from ensembles.viz.pictures.access_map import layer_of_table, table_of_run
 
 _UNKNOWN = (
     "the layout of no file is known: it is recorded on Lustre, and is in Darshan logs with the module LUSTRE"
@@ -117,8 +106,8 @@ def targets(
     head = title or "Bytes by storage target and time"
     if load is None or not load.known_bytes:
         why = _UNKNOWN if load is None or not len(load.targets) else _NO_BYTES
-        return empty_picture(head, why, "targets", "targets_bytes")
-    shared = x_range or time_range(*load.extent_ns)
+        return draw.empty_picture(head, why, "targets", "targets_bytes")
+    shared = x_range or draw.time_range(*load.extent_ns)
     rows = Range1d(start=load.rows - 0.5, end=-0.5, bounds=(-0.5, load.rows - 0.5))
     parts = [_bytes(load, head, shared, rows), _calls(load, shared, rows)]
     if len(load.targets) > 1:
@@ -126,7 +115,7 @@ def targets(
     if load.unknown_bytes:
         whole = bytes_text(load.unknown_bytes + load.known_bytes)
         sentence = f"{bytes_text(load.unknown_bytes)} of {whole} are on unknown targets, and are left out."
-        subtitle(parts[0], sentence)
+        draw.subtitle(parts[0], sentence)
     return column(parts, sizing_mode="stretch_width", name="targets")
 
 
@@ -166,11 +155,13 @@ def load_request(
     None: no target is known, or calls may have more pieces.
     """
     known = _layouts(layouts or run, run.files)
-    layer = (layer or layer_of_run(run)) if known else None
+    if not known:
+        return None
+    table = table_of_run(run)
+    layer = layer or layer_of_table(table)
     if layer not in LAYERS:
         return None
-    table = run.summarize(ignoring_run(CallTable)).totals.items()
-    mine = [each for call, each in table if call.layer == layer and call.op in DIRECTIONS]
+    mine = [each for call, each in table.totals.items() if call.layer == layer and call.op in DIRECTIONS]
     if known.most_pieces(sum(each.count for each in mine), sum(each.bytes for each in mine)) > most_pieces:
         return None
     return SummaryRequest(ignoring_run(partial(TargetLoad, known, layer)))
@@ -184,8 +175,8 @@ def _layouts(layouts: Run | Layouts | None, files: Any) -> Layouts:
 
 def _figure(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d, name: str) -> figure:
     height = int(np.clip(150 + 16 * load.rows, 230, 420))
-    fig = new_figure(title, height, x_range=x_range, y_range=rows, name=name)
-    label_time_axis(fig)
+    fig = draw.new_figure(title, height, x_range=x_range, y_range=rows, name=name)
+    draw.label_time_axis(fig)
     fig.grid.visible = False
     fig.yaxis.axis_label = "target (OST)"
     fig.yaxis.ticker = BasicTicker(
@@ -228,9 +219,9 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
     data, top = mixed_image([load.over_time(f"{op}_bytes") for op in shown], *_place(load))
     drawn = add_mixed(fig, data, mixer(shown))
     moved = {op: bytes_text(int(load.of_targets(f"{op}_bytes").sum())) for op in shown}
-    horizontal_legend(fig, swatches(fig, {op: f"{MOVED[op]}: {text}" for op, text in moved.items()}))
+    draw.horizontal_legend(fig, swatches(fig, {op: f"{MOVED[op]}: {text}" for op, text in moved.items()}))
     rate = top / (_cell_ns(load) * 1e-9)
-    subtitle(fig, f"Strongest colour: {bytes_text(rate)}/s at a target; low rates are enhanced.")
+    draw.subtitle(fig, f"Strongest colour: {bytes_text(rate)}/s at a target; low rates are enhanced.")
     share = CustomJSHover(
         args={"top": rate},
         code=NUMBERS_JS
@@ -241,7 +232,7 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
             return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2))) + '/s';
         """,
     )
-    add_hover(
+    draw.add_hover(
         fig,
         drawn,
         [
@@ -304,7 +295,7 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     )
     fig.add_layout(bar, "above")
     fig.height = (fig.height or 0) + 24  # what the bar takes more than a legend
-    add_hover(
+    draw.add_hover(
         fig,
         drawn,
         [("", "$y{0}"), ("time", "$x{at}"), ("calls in progress", "@image{0,0.00}")],
@@ -335,7 +326,7 @@ def _totals(load: TargetLoad) -> figure:
     shown, sums = _present(load), _moved(load)
     count, mean = len(sums), float(sums.mean())
     unit, name = byte_unit(float(sums.max()))
-    fig = new_figure(
+    fig = draw.new_figure(
         f"Bytes of each target; {busiest_text(load)}",
         260,
         x_range=Range1d(start=-0.6, end=count - 0.4, bounds=(-0.6, count - 0.4)),
@@ -351,8 +342,7 @@ def _totals(load: TargetLoad) -> figure:
         args={"targets": load.targets.tolist()},
         code="return targets[tick] === undefined ? '' : String(targets[tick]);",
     )
-    fig.yaxis.axis_label = f"bytes ({name})"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    draw.name_axis(fig.yaxis, f"bytes ({name})", "0,0.[00]")
     columns: dict[str, Any] = {
         "x": np.arange(count),
         "target": load.targets,
@@ -361,13 +351,13 @@ def _totals(load: TargetLoad) -> figure:
         **{f"{op}_text": [bytes_text(int(n)) for n in load.of_targets(f"{op}_bytes")] for op in shown},
     }
     parts = {op: (load.of_targets(f"{op}_bytes") / unit, COLOURS[op]) for op in shown}
-    bars, _ = stack(fig.vbar, ColumnDataSource(columns), parts, x="x", width=0.8)
-    items = [legend_item(MOVED[op], bar) for op, bar in zip(shown, bars, strict=True)]
+    bars, _ = draw.stack(fig.vbar, ColumnDataSource(columns), parts, x="x", width=0.8)
+    items = [draw.legend_item(MOVED[op], bar) for op, bar in zip(shown, bars, strict=True)]
     ends_of_mean = [-0.6, count - 0.4], [mean / unit] * 2
     line = fig.line(*ends_of_mean, line_color=NEUTRAL["text"], line_dash="dashed")
-    items.append(legend_item(f"mean: {bytes_text(mean)}", line))
-    horizontal_legend(fig, items)
-    add_hover(
+    items.append(draw.legend_item(f"mean: {bytes_text(mean)}", line))
+    draw.horizontal_legend(fig, items)
+    draw.add_hover(
         fig,
         bars,
         [

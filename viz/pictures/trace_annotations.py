@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJS, CustomJSHover, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, CustomJS, CustomJSHover, HoverTool, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
@@ -30,19 +30,7 @@ from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import DrawnRaster, Raster
-from ensembles.viz.common.figures import (
-    add_hover,
-    annotate_empty,
-    cells_of_time,
-    ends,
-    label_time_axis,
-    legend_item,
-    new_figure,
-    plain,
-    retitle,
-    steps,
-    subtitle,
-)
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.single_calls import MOST_CALLS, Window, add_boxes, add_calls, call_columns
 from ensembles.viz.common.style import COLOURS, NEUTRAL
 
@@ -70,10 +58,10 @@ def phase_bands(fig: figure, run: Any) -> None:
     totals = run.summarize(partial(_table_of, phases)).totals()
     shown = sorted(sorted(totals, key=lambda row: -row.time_s)[:60], key=lambda row: row.phase)
     if len(shown) < len(totals):
-        subtitle(fig, f"Dashed: the {len(shown)} longest phases of {len(totals):,}.")
+        draw.subtitle(fig, f"Dashed: the {len(shown)} longest phases of {len(totals):,}.")
     fig.vspan(x=[row.start_s for row in shown], name="phase_bands", **_LINE)
-    low, high = ends(fig.x_range)
-    bottom, top = ends(fig.y_range)
+    low, high = draw.ends(fig.x_range)
+    bottom, top = draw.ends(fig.y_range)
     inside = [row for row in shown if low <= row.start_s <= high]
     last, places, words = -np.inf, [], []
     for row, after in zip(inside, [*(each.start_s for each in inside[1:]), high], strict=True):
@@ -82,7 +70,7 @@ def phase_bands(fig: figure, run: Any) -> None:
         last = row.start_s
         is_wide = after - last >= 0.12 * (high - low)
         places.append(last)
-        words.append(f"{row.phase} {plain(row.name)[:12]}" if row.name and is_wide else str(row.phase))
+        words.append(f"{row.phase} {draw.plain(row.name)[:12]}" if row.name and is_wide else str(row.phase))
     _label(fig, places, [bottom - 0.005 * (bottom - top)] * len(places), words, "phase_labels", "bottom")
 
 
@@ -96,17 +84,17 @@ def node_bands(fig: figure, nodes: Sequence[tuple[str, int]], data: Any) -> None
         path = getattr(data, "path", "these events")
         raise EnsioError(f"{path}: nodes are not known, or are not neighbours: draw them with order=node")
     if len(nodes) > 64:
-        subtitle(fig, f"{len(nodes):,} nodes are too many to draw each.")
+        draw.subtitle(fig, f"{len(nodes):,} nodes are too many to draw each.")
         return
     fig.hspan(y=[first - 0.5 for _, first in nodes[1:]], name="node_bands", **_LINE)
-    bottom, top = ends(fig.y_range)
-    low, _ = ends(fig.x_range)
+    bottom, top = draw.ends(fig.y_range)
+    low, _ = draw.ends(fig.x_range)
     last, places, words = -np.inf, [], []
     for name, first in nodes:
         if top <= first <= bottom and first - last >= 1.5 * _LEAST_SHARE * (bottom - top):
             last = first
             places.append(first - 0.4)
-            words.append(plain(name)[:24])
+            words.append(draw.plain(name)[:24])
     _label(fig, [low] * len(places), places, words, "node_labels", "top")
 
 
@@ -134,14 +122,14 @@ def outline_calls(
     `row`: row of each task. Default: its rank.
     """
     columns = call_columns(calls, 0.0, row, info=info)
-    bottom, top = ends(fig.y_range)
+    bottom, top = draw.ends(fig.y_range)
     many = "slowest call" if len(calls) == 1 else count_text(len(calls), "slowest call")
     look: dict[str, Any] = {"line_color": NEUTRAL["text"], "line_alpha": 0.9}
     if abs(bottom - top) <= 100:  # each row has 5 pixels at least
         drawn = add_calls(fig, ColumnDataSource(columns), info)
         drawn.name = "outlined_calls"
         drawn.glyph.update(line_width=0.7, **look)
-        return legend_item(f"outlined: the {many}", drawn)
+        return draw.legend_item(f"outlined: the {many}", drawn)
     middles = {"x": ("left", "right"), "y": ("bottom", "top")}
     columns |= {
         axis: (np.asarray(columns[low]) + np.asarray(columns[high])) / 2
@@ -151,7 +139,7 @@ def outline_calls(
         "x", "y", size=7, fill_alpha=0, source=ColumnDataSource(columns), name="outlined_calls", **look
     )
     add_boxes(fig, circles, info)
-    return legend_item(f"circled: the {many}", circles)
+    return draw.legend_item(f"circled: the {many}", circles)
 
 
 def rows_with_calls(raster: Raster | DrawnRaster) -> tuple[int, int] | None:
@@ -225,20 +213,19 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     If tasks have several threads, the curve is the number of calls in progress, which has no upper bound.
     """
     title = "Calls in progress" if raster.several_threads else "Tasks inside a call"
-    fig = new_figure(f"{title} over time", height=200, x_range=x_range, name="tasks_inside")
-    fig.yaxis.axis_label = "calls" if raster.several_threads else "tasks"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
-    label_time_axis(fig)
+    fig = draw.new_figure(f"{title} over time", height=200, x_range=x_range, name="tasks_inside")
+    draw.name_axis(fig.yaxis, "calls" if raster.several_threads else "tasks", "0,0.[00]")
+    draw.label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=max(raster.tasks, 1))
-        annotate_empty(fig, "", x_axis=True)
+        draw.annotate_empty(fig, "", x_axis=True)
         return fig
     inside = {name: raster.tasks_inside(name) for name in present}
     # Areas and values share the edges, which are most of the data.
-    columns = cells_of_time(raster.edges_ns)
+    columns = draw.cells_of_time(raster.edges_ns)
     above = np.zeros(len(columns["left"]), np.float32)
     for name in present:
-        columns[f"n_{name}"] = steps(inside[name])
+        columns[f"n_{name}"] = draw.steps(inside[name])
         above = above + columns[f"n_{name}"]
         columns[f"above_{name}"] = above
     source = ColumnDataSource(columns)
@@ -259,7 +246,7 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     target = fig.quad(left="left", right="right", bottom=0, top=1.08 * top, source=source, alpha=0)
     code = _CALLS_JS if raster.several_threads else _TASKS_JS
     counts = CustomJSHover(args={"tasks": raster.tasks}, code=code)
-    add_hover(
+    draw.add_hover(
         fig,
         target,
         [
@@ -275,12 +262,9 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     )
     most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
     of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"
-    retitle(fig, f"{title} over time (maximum {most}{of_tasks})")
+    draw.retitle(fig, f"{title} over time (maximum {most}{of_tasks})")
     return fig
 
-
-EMBEDDED_CALLS = 8000
-"""Most calls in a page."""
 
 _ZOOM_JS = """
     const [low, high] = [x_range.start, x_range.end].sort((a, b) => a - b);
@@ -354,8 +338,8 @@ def calls_for_zooms(run: Run) -> SummaryRequest:
     return SummaryRequest(_calls_with_sites)
 
 
-def _calls_with_sites(run: Run) -> DiagramCalls:
-    return DiagramCalls(EMBEDDED_CALLS, run.calls, run.files)
+def _calls_with_sites(run: Run | Events) -> DiagramCalls:
+    return DiagramCalls(8000, run.calls, run.files)
 
 
 def calls_of(data: Any) -> DiagramCalls | None:
@@ -364,7 +348,7 @@ def calls_of(data: Any) -> DiagramCalls | None:
     None: the data have no single calls, or a run has so many that they are not read for this.
     """
     if isinstance(data, Events):
-        found = DiagramCalls(EMBEDDED_CALLS, data.calls, data.files)
+        found = _calls_with_sites(data)
         found.add(data)
         return found
     if not isinstance(data, Run) or (expected_calls(data, 0, HALF_INT64) or 0) > 200_000:
@@ -400,7 +384,7 @@ def add_zoomed_calls(
     if not kept.is_complete:  # both boxes are shown
         for tool in boxes:
             tool.attachment = "below"
-    bottom, top = ends(fig.y_range)
+    bottom, top = draw.ends(fig.y_range)
     source = images[0].data_source
     assert isinstance(source, ColumnDataSource)
     least = seconds_text(float(events.duration.min()) * 1e-9) if len(events) else ""

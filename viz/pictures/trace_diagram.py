@@ -33,18 +33,8 @@ from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import CLASSES, DrawnRaster, Raster, ShareImage, raster_request, share_images
+from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import data_for, need_calls, of_several, partial_sentence
-from ensembles.viz.common.figures import (
-    LEFT_BORDER,
-    add_hover,
-    annotate_empty,
-    horizontal_legend,
-    label_time_axis,
-    new_figure,
-    subtitle,
-    time_range,
-    zoom_time_by_wheel,
-)
 from ensembles.viz.common.mixed import EMPHASIS, add_mixed, mixer, opacities, swatches
 from ensembles.viz.common.single_calls import (
     LAYERS,
@@ -203,7 +193,9 @@ def trace_diagram(
         raster, calls_in_page = _whole_with_calls(data) if zoomed is None else (_whole(data), zoomed)
         zoomed = calls_in_page
     shared = x_range or (
-        time_range(*raster.extent_ns) if window_s is None else Range1d(start=window_s[0], end=window_s[1])
+        draw.time_range(*raster.extent_ns)
+        if window_s is None
+        else Range1d(start=window_s[0], end=window_s[1])
     )
     present = raster.present()
     mapper = mixer(present)
@@ -221,7 +213,7 @@ def trace_diagram(
     words = title or (f"{head}; {colour}{blank}" if part is None else title_of_part(part, single, blank))
     diagram = _diagram(replace(shown, words=(head, blank)), mapper, words, shared, view=view)
     if part is None and (where := where_io_is(raster)):
-        subtitle(diagram, where)
+        draw.subtitle(diagram, where)
     _add_bands(diagram, data, bands, rows)
     inside = tasks_inside(raster, present, shared)
     parts = [_emphasis(mapper), diagram, inside] if present and single is None else [diagram, inside]
@@ -230,7 +222,7 @@ def trace_diagram(
 
 def _add_bands(diagram: figure, data: Any, bands: Sequence[str], rows: TaskRows | None) -> None:
     if partial := partial_sentence(data):
-        subtitle(diagram, partial)
+        draw.subtitle(diagram, partial)
     if "phases" in bands:
         phase_bands(diagram, data)
     if "nodes" in bands and rows is not None:
@@ -257,7 +249,7 @@ def _of_layers(
     present = [name for name in CLASSES if any(name in raster.present() for raster in rasters)]
     if window_s is None:
         spans = [raster.extent_ns for raster in rasters if raster.extent_ns[1]] or [(0, 0)]
-        shared = x_range or time_range(min(low for low, _ in spans), max(high for _, high in spans))
+        shared = x_range or draw.time_range(min(low for low, _ in spans), max(high for _, high in spans))
     else:
         shared = x_range or Range1d(start=window_s[0], end=window_s[1])
     mapper, info, first = mixer(present), data.info if isinstance(data, Run) else None, 0
@@ -274,7 +266,7 @@ def _of_layers(
         fig = _diagram(shown, mapper, head, shared, diagrams[0].y_range if diagrams else None)
         _add_bands(fig, data, bands, rows)
         diagrams.append(fig)
-    label_time_axis(diagrams[-1])
+    draw.label_time_axis(diagrams[-1])
     diagrams[-1].xaxis.visible = True
     diagrams[-1].height = (diagrams[-1].height or 0) + 42
     emphasis = [_emphasis(mapper)] if present and single is None else []
@@ -347,7 +339,7 @@ def _diagram(
     is_empty = not (raster.present() if shown.layer else present)
     rows = high - low + 1
     height = int(np.clip(min(150 + 26 * rows, 104 + 38 * rows), 0, tallest))  # few bars are not thick ones
-    fig = new_figure(
+    fig = draw.new_figure(
         title,
         height=90 if is_empty and shown.layer else height,
         x_range=x_range,
@@ -364,11 +356,13 @@ def _diagram(
         )
     if raster.tasks <= _SEPARATED_TASKS:
         # A part of a rank shows no more than the whole.
-        zoom_time_by_wheel(fig, x_range)
+        draw.zoom_time_by_wheel(fig, x_range)
     fig.xaxis.visible = False
     fig.grid.visible = False
     if is_empty:
-        annotate_empty(fig, "no recorded call takes time" if not shown.layer else f"no call of {shown.layer}")
+        draw.annotate_empty(
+            fig, "no recorded call takes time" if not shown.layer else f"no call of {shown.layer}"
+        )
         return fig
     row, lanes = None if shown.rows is None else shown.rows.row, ""
     if shown.single is not None:
@@ -407,9 +401,9 @@ def _diagram(
             shown.info,
             marks[0].renderers[0] if marks else None,
         )
-    horizontal_legend(fig, [*swatches(fig, {name: LABELS[name] for name in present}), *marks])
+    draw.horizontal_legend(fig, [*swatches(fig, {name: LABELS[name] for name in present}), *marks])
     if lanes:
-        subtitle(fig, lanes)
+        draw.subtitle(fig, lanes)
     return fig
 
 
@@ -458,7 +452,7 @@ def _add_hover(fig: figure, shown: _Shown, image: ShareImage, renderer: GlyphRen
         code=_TASKS_JS,
     )
     shares = [(name, f"@image{{{position}}}") for position, name in enumerate(shown.present)]
-    add_hover(
+    draw.add_hover(
         fig,
         renderer,
         [("", "$y{0}"), ("time", "$x{at}"), *shares],
@@ -475,7 +469,7 @@ def _emphasis(mapper: WeightedStackColorMapper) -> Tabs:
             TabPanel(child=Spacer(height=0), title=f"{name} colour scale") for name in ("linear", "enhanced")
         ],
         name="emphasis",
-        margin=(0, 0, 2, LEFT_BORDER),
+        margin=(0, 0, 2, draw.LEFT_BORDER),
         stylesheets=[widget_colours()],
     )
     code = """

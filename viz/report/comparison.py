@@ -24,10 +24,9 @@ from ensembles.model.units import ratio_text, seconds_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.common.figures import plain, time_range
-from ensembles.viz.common.rate_curves import with_equal_cells
 from ensembles.viz.common.save import page_part, rendered
 from ensembles.viz.pictures.comparison import comparison_of_kind
-from ensembles.viz.pictures.rate import rates_alike
+from ensembles.viz.pictures.rate import rates_alike, with_equal_cells
 from ensembles.viz.pictures.trace_diagram import trace_diagram
 from ensembles.viz.report.data import ReportData
 from ensembles.viz.report.drawing import embed_pictures

@@ -10,11 +10,7 @@ from ensembles.model.events import Events
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary
-from ensembles.run.information import (
-    RunSums,
-    sums_from,
-    sums_requests,
-)
+from ensembles.run.information import RunSums, sums_from, sums_requests
 from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.requests import RequestTotals, requests_from_sums, transfer_requests
 from ensembles.run.run import Run
@@ -31,9 +27,7 @@ from ensembles.summaries.sizes import Requests, SizeTable
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.data_for import request_for
 from ensembles.viz.pictures.trace_annotations import calls_for_zooms
-from ensembles.viz.report.folded import (
-    folded_requests,
-)
+from ensembles.viz.report.folded import folded_requests
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "table": CallTable,

@@ -27,14 +27,12 @@ from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.model.spans import find_spans, some_spans_text
+from ensembles.model.statement import Part
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
-from ensembles.run.information import (
-    collect_information,
-    layer_sentences,
-)
+from ensembles.run.information import collect_information, layer_sentences
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
@@ -47,18 +45,14 @@ from ensembles.viz.pictures.modes import modes
 from ensembles.viz.pictures.rate import rate
 from ensembles.viz.pictures.tail import tail
 from ensembles.viz.pictures.trace_diagram import trace_diagram
-from ensembles.viz.report.counters import counters_shown
 from ensembles.viz.report.data import ReportData
 from ensembles.viz.report.drawing import embed_pictures
-from ensembles.viz.report.folded import (
-    Folded,
-    folded_sections,
-    layers_over_each_other,
-)
+from ensembles.viz.report.folded import Folded, folded_sections, layers_over_each_other
 from ensembles.viz.report.tables import (
     DATA_LOST,
     call_colours,
     call_table,
+    counters_shown,
     facts,
     failed_table,
     headline,
@@ -207,6 +201,11 @@ def report_html(
             if pictures["surroundings"].select_one({"name": "empty"}):  # too few samples for a line
                 del pictures["surroundings"]
             advance(1)
+    colours = call_colours(summaries)
+
+    def as_html(parts: tuple[Part, ...]) -> str:
+        return keep_units(answer_html(parts, None, "", colours))
+
     folded = _folded(run, summaries, None if information is None else _phases(run))
     pictures |= {part.name: part.picture for part in folded if part.picture is not None}
     script, divisions = embed_pictures(pictures, _LINKED, selects=False)
@@ -217,7 +216,6 @@ def report_html(
         **({} if diagnosis is None else _findings(diagnosis, sections)),
         headline=headline(run),
         version=__version__,
-        colours=call_colours(summaries),
         simulated=run.info.simulated,
         selected=selected,
         notes=run.notes,
@@ -227,12 +225,12 @@ def report_html(
         counted={name: answer_html(parts, 20, "ensio info") for name, parts in counted.tables.items()},
         counted_names=counted_names,
         durations_known=durations_known,
-        calls=call_table(summaries),
-        waits=wait_table(summaries),
-        failed=failed_table(run, summaries.failed),
+        calls=as_html(call_table(summaries)),
+        waits=as_html(wait_table(summaries)),
+        failed=as_html(failed_table(run, summaries.failed)),
         missing=missing(run, summaries, bool(counted.tables)),
         single_calls=single_calls,
-        requests=request_table(run, summaries.requests),
+        requests=as_html(request_table(run, summaries.requests)),
         sites=sites_html(run, summaries.sites),
         folded=folded,
         layers=[]
@@ -240,9 +238,9 @@ def report_html(
         else [f"{text[0].upper()}{text[1:]}." for text in layer_sentences(information)],
         storage=storage_of(information),
         surroundings="surroundings" in pictures,
-        sizes=size_tables(summaries.sizes),
+        sizes={layer: as_html(parts) for layer, parts in size_tables(summaries.sizes).items()},
         ensembles=shown,
-        moments=moments((summaries.moments, summaries.histogram)),
+        moments=as_html(moments((summaries.moments, summaries.histogram))),
         script=script,
         divisions=divisions,
     )

@@ -1,27 +1,29 @@
-"""Texts and tables of the report: headline, key figures, calls, access sizes.
+"""Texts and tables of the report: headline, key figures, calls, access sizes, moments of durations.
 
-Moments and quantiles of the call durations by function, as a table.
-"""
+Sections about counters that another tool kept."""
 
 from __future__ import annotations
 
 import math
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.answers.counters import file_parts, interface_table, rank_parts, target_parts
 from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.faces.html import answer_html
 from ensembles.model.events import Call
-from ensembles.model.statement import Statement
+from ensembles.model.run_info import RunInfo
+from ensembles.model.statement import Column, Part, Statement, Table
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.run.information import share_of_tasks, storage_lines
+from ensembles.structure.counters import MORE_THAN_ALL, counted_sums, main_interface, rate_text
 from ensembles.structure.layer_traffic import bytes_below_text
 from ensembles.structure.library_time import library_share_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from ensembles.summaries.sizes import Requests, SizeTable
     from ensembles.viz.report.data import ReportData
 
-
-_MOST_FAILED = 3
 
 DATA_LOST = "errors, files may lack data"
 """Name of the key figure of failed writes, syncs and closes, which is marked in the page."""
@@ -122,7 +122,7 @@ def _failed_facts(run: Any, summaries: ReportData, of_failed: str) -> list[tuple
         return []
     if summaries.failed is None:
         most = sorted(failed, key=lambda name: -failed[name])
-        names = f"{', '.join(most[:_MOST_FAILED])}{', ...' if len(most) > _MOST_FAILED else ''}"
+        names = f"{', '.join(most[:3])}{', ...' if len(most) > 3 else ''}"
         return [
             (
                 "errors",
@@ -187,7 +187,13 @@ def storage_of(information: dict[str, Any] | None) -> list[tuple[str, str]]:
     return storage_lines(information["filesystems"], information["hints"], all_of_them=True)
 
 
-def call_table(summaries: ReportData) -> MomentsTable:
+def _tabulated(units: Mapping[str, str], rows: Sequence[Sequence[Any]], note: str = "") -> tuple[Part, ...]:
+    """Return a table with all of its columns, also empty ones, and a sentence below it."""
+    columns = [Column(name, unit, values) for (name, unit), *values in zip(units.items(), *rows, strict=True)]
+    return (Table("row", tuple(columns)), (Statement("report.note", {"note": note}),) if note else ())
+
+
+def call_table(summaries: ReportData) -> tuple[Part, ...]:
     """Tabulate the I/O calls by function, those with the most exclusive time first."""
     totals, layers = summaries.table.totals, summaries.totals.layers
     io = {call: layers.exclusive_ns(call) for call in totals if not call.waits_for_tasks}
@@ -195,86 +201,60 @@ def call_table(summaries: ReportData) -> MomentsTable:
     rows = []
     for call, exclusive_ns in sorted(io.items(), key=lambda item: (-item[1], item[0])):
         each = totals[call]
-        moves = call.op in ("read", "write")
-        per_s = (
-            bytes_text(each.bytes / (each.time_ns * S_PER_NS)) + "/s"
-            if moves and each.bytes and each.time_ns
-            else ""
-        )
-        rows.append(
-            (
-                call.name,
-                call.layer,
-                f"{each.count:,}",
-                bytes_text(each.bytes) if moves else "",
-                seconds_text(exclusive_ns * S_PER_NS),
-                share_text(exclusive_ns / all_ns, None),
-                per_s,
-                f"{each.errors:,}" if each.errors else "",
-            )
-        )
-    headers = ("call", "layer", "calls", "bytes", "exclusive time", "share", "rate inside the call", "errors")
+        moved = each.bytes if call.op in ("read", "write") else None
+        per_s = moved / (each.time_ns * S_PER_NS) if moved and each.time_ns else None
+        time_s, share = exclusive_ns * S_PER_NS, exclusive_ns / all_ns
+        rows.append((call.name, call.layer, each.count, moved, time_s, share, per_s, each.errors or None))
+    units = {"call": "", "layer": "", "calls": "count", "bytes": "bytes", "exclusive time": "s"}
+    units |= {"share": "share to 3 digits", "rate inside the call": "bytes/s", "errors": "count"}
     note = "Time is summed over tasks, without calls inside. The rate is that of one task inside the call."
-    return MomentsTable(headers, rows, note if rows else "")
+    return _tabulated(units, rows, note if rows else "")
 
 
-def wait_table(summaries: ReportData) -> MomentsTable:
+def wait_table(summaries: ReportData) -> tuple[Part, ...]:
     """Tabulate the calls that wait for other tasks by function, those with the most exclusive time first."""
     totals, layers = summaries.table.totals, summaries.totals.layers
     waits = {call: layers.exclusive_ns(call) for call in totals if call.waits_for_tasks}
     rows = [
-        (call.name, f"{totals[call].count:,}", seconds_text(exclusive_ns * S_PER_NS))
+        (call.name, totals[call].count, exclusive_ns * S_PER_NS)
         for call, exclusive_ns in sorted(waits.items(), key=lambda item: (-item[1], item[0]))
     ]
     note = "Time is summed over tasks, without calls inside. It is not part of the I/O time."
-    return MomentsTable(("call", "calls", "exclusive time"), rows, note if rows else "")
+    return _tabulated({"call": "", "calls": "count", "exclusive time": "s"}, rows, note) if rows else ()
 
 
-def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
+def failed_table(run: Any, failed: FailedCalls | None) -> tuple[Part, ...]:
     """Tabulate the failed calls by function and errno; searches of files come last.
 
-    None: no call failed, or nothing is known of those that did.
+    Empty: no call failed, or nothing is known of those that did.
     """
     rows = []
     for row in failed_calls_json(failed, run.files)[:12] if failed is not None else ():
         low, high = row["first_rank"], row["last_rank"]
-        rows.append(
-            (
-                row["call"],
-                row["error"] or "unknown",
-                f"{row['count']:,}",
-                f"{row['files']:,}" if row["files"] else "",
-                row["file"] or "",
-                row["last_file"] or "",
-                f"{low}" if low == high else f"{low} to {high}",
-                seconds_text(row["first_s"]),
-                seconds_text(row["last_s"]),
-            )
-        )
-    names = ("call", "error", "calls", "files", "file of most", "file of the last")
-    headers = (*names, "ranks", "first", "last")
-    return MomentsTable(headers, rows, "The calls: ensio events RUN --where failed.") if rows else None
+        names = row["call"], row["error"] or "unknown", row["count"], row["files"] or None
+        where = row["file"], row["last_file"], f"{low}" if low == high else f"{low} to {high}"
+        rows.append((*names, *where, row["first_s"], row["last_s"]))
+    units = {"call": "", "error": "", "calls": "count", "files": "count", "file of most": ""}
+    units |= {"file of the last": "", "ranks": "", "first": "s", "last": "s"}
+    return _tabulated(units, rows, "The calls: ensio events RUN --where failed.") if rows else ()
 
 
-def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
+def request_table(run: Any, posted: Requests | None) -> tuple[Part, ...]:
     """Tabulate the non-blocking requests by operation: post, flight, wait, and what other work hid."""
     rows = []
     for name, sums in run.info.flights.items():
-        is_known = posted is not None and posted.requests[name]
-        post = seconds_text(posted.post_ns[name] * S_PER_NS) if posted is not None and is_known else ""
-        mean = seconds_text(sums.flight_ns * S_PER_NS / sums.requests)
-        times = [
-            seconds_text(time_ns * S_PER_NS) for time_ns in (sums.flight_ns, sums.wait_ns, sums.hidden_ns)
-        ]
-        share = "" if sums.hidden_share is None else share_text(sums.hidden_share, None)
-        rows.append((name, f"{sums.requests:,}", post, *times, share, mean))
-    headers = ("operation", "requests", "post", "flight", "wait", "hidden", "share hidden", "mean flight")
+        post_ns = posted.post_ns[name] if posted is not None and posted.requests[name] else math.nan
+        times_ns = (post_ns, sums.flight_ns, sums.wait_ns, sums.hidden_ns)
+        mean_s = sums.flight_ns * S_PER_NS / sums.requests
+        rows.append((name, sums.requests, *(ns * S_PER_NS for ns in times_ns), sums.hidden_share, mean_s))
+    units = {"operation": "", "requests": "count", **dict.fromkeys(("post", "flight", "wait", "hidden"), "s")}
+    units |= {"share hidden": "share to 3 digits", "mean flight": "s"}
     note = (
         "Times are summed over requests. A request is in flight from the entry of the call that posts it to "
         "the first moment at which the program could see its completion. Hidden is the part of it in which "
         "the thread was in no call that posts or waits for a request."
     )
-    return MomentsTable(headers, rows, note) if rows else None
+    return _tabulated(units, rows, note) if rows else ()
 
 
 def sites_html(run: Any, by_site: BySite | None) -> str:
@@ -308,38 +288,23 @@ def missing(run: Any, summaries: ReportData, has_counted: bool) -> str:
     )
 
 
-def size_tables(sizes: SizeTable) -> dict[str, MomentsTable]:
+def size_tables(sizes: SizeTable) -> dict[str, tuple[Part, ...]]:
     """Tabulate the most common access sizes of reads and writes, by layer."""
     tables = {}
     for layer in sizes.layers:
-        rows = [(size_text(size), f"{count:,}") for size, count in sizes.frequent(layer)]
+        rows = [(size_text(size), count) for size, count in sizes.frequent(layer)]
         ranges = sizes.classes.get(layer, [])[:10]
-        rows += [(f"{size_text(low)} to {size_text(high)}", f"{count:,}") for low, high, count in ranges]
+        rows += [(f"{size_text(low)} to {size_text(high)}", count) for low, high, count in ranges]
         lacking = sizes.uncertainty.get(layer, 0)
-        note = (
-            f"Each count may be too low by up to {lacking:,}, because there are many sizes."
-            if lacking
-            else ""
-        )
+        note = f"Each count may be too low by up to {lacking:,}, because there are many sizes."
         if ranges:
             note = "If the sizes in a class differ, the table gives their range."
-        tables[layer] = MomentsTable(("access size", "calls"), rows, note)
+        units = {"access size": "", "calls": "count"}
+        tables[layer] = _tabulated(units, rows, note if lacking or ranges else "")
     return tables
 
 
-_LEVELS = (0.5, 0.95, 0.99)
-
-
-@dataclass(frozen=True)
-class MomentsTable:
-    """A table of texts, which the page shows."""
-
-    headers: Sequence[str]  # Names of the columns
-    rows: Sequence[Sequence[str]]  # The first cell of a row is its name; the others are numbers with units
-    note: str = ""  # Sentence below the table, or ``""``
-
-
-def moments(data: Any) -> MomentsTable:
+def moments(data: Any) -> tuple[Part, ...]:
     """Tabulate count, moments and quantiles of the call durations by function.
 
     The functions that took the most time come first. Quantiles are read from a histogram; their relative
@@ -350,8 +315,10 @@ def moments(data: Any) -> MomentsTable:
     else:
         call_moments, histogram = all_data_for(data, CallMoments, LogHistogram)
     order = sorted(call_moments.moments.items(), key=lambda item: -item[1].n * item[1].mean_ns)
-    return MomentsTable(
-        ("call", "n", "mean", "std", "skewness", "excess kurtosis", "min", "median", "p95", "p99", "max"),
+    units = {"call": "", "n": "count", "mean": "s", "std": "s", "skewness": "to 0.01"}
+    units |= {"excess kurtosis": "to 0.01", **dict.fromkeys(("min", "median", "p95", "p99", "max"), "s")}
+    return _tabulated(
+        units,
         [_row(call, found, histogram) for call, found in order],
         f"Median, p95 and p99 are read from a histogram: their relative error is at most "
         f"{share_text(RELATIVE_WIDTH, 1)}. Skewness and excess kurtosis have no unit; both are 0 for a "
@@ -359,23 +326,177 @@ def moments(data: Any) -> MomentsTable:
     )
 
 
-def _row(call: Call, found: Any, histogram: LogHistogram) -> list[str]:
+def _row(call: Call, found: Any, histogram: LogHistogram) -> list[Any]:
+    levels, (least_s, most_s) = (0.5, 0.95, 0.99), (found.min_ns * 1e-9, found.max_ns * 1e-9)
     # A quantile interpolated in a bin may lie outside the range of the durations.
-    quantiles_s = histogram.quantile_s(call, _LEVELS).clip(found.min_ns * 1e-9, found.max_ns * 1e-9)
+    quantiles_s = histogram.quantile_s(call, levels).clip(least_s, most_s)
     if found.n == 2:  # both are known
-        quantiles_s = (found.min_ns + np.array(_LEVELS) * (found.max_ns - found.min_ns)) * 1e-9
-    return [
-        call.name,
-        f"{found.n:,}",
-        seconds_text(found.mean_ns * 1e-9),
-        _or_dash(found.std_ns, seconds_text(found.std_ns * 1e-9) if found.n > 1 else ""),
-        _or_dash(found.skewness, f"{found.skewness:z.2f}"),
-        _or_dash(found.excess_kurtosis, f"{found.excess_kurtosis:z.2f}"),
-        seconds_text(found.min_ns * 1e-9),
-        *(seconds_text(value) for value in quantiles_s),
-        seconds_text(found.max_ns * 1e-9),
-    ]
+        quantiles_s = least_s + np.array(levels) * (most_s - least_s)
+    shape = (found.std_ns * 1e-9, found.skewness, found.excess_kurtosis)
+    known = ("–" if math.isnan(value) else value for value in shape)
+    return [call.name, found.n, found.mean_ns * 1e-9, *known, least_s, *quantiles_s, most_s]
 
 
-def _or_dash(value: float, text: str) -> str:
-    return "–" if math.isnan(value) else text
+@dataclass(frozen=True)
+class CountersShown:
+    """Figures and tables of counters."""
+
+    facts: list[tuple[str, str, str]]  # Key figures at the top of the page: name, value and meaning
+    tables: dict[str, tuple[Part, ...]]  # By heading
+
+
+def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown:
+    """Return what the report shows of the counters."""
+    counters = counted_sums(run)
+    said = Statement("counters.interfaces", {"tool": counters["tool"]})
+    tables: dict[str, tuple[Part, ...]] = {
+        "Interfaces": (interface_table(counters["modules"]), (said,)),
+        "Operations": (_operations(counters), (Statement("counters.operations"),)),
+        "Access": (_access(counters), (Statement("counters.access"),)),
+        "Files by use": (_files_by_use(run), (Statement("counters.files_by_use"),)),
+        "Data by file system": (_by_file_system(run), (Statement("counters.by_file_system"),)),
+        "Files of most time": tuple(file_parts(counters, 15)),
+        "Ranks of most time": tuple(rank_parts(counters, 15)),
+        "Storage targets": tuple(target_parts(counters, 15)),
+    }
+    shown = {name: parts for name, parts in tables.items() if isinstance(parts[0], Table) and len(parts[0])}
+    return CountersShown(_facts(counters, information), shown)
+
+
+def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
+    tasks, run_time_s = counters["tasks"], counters["run_time_s"]
+    found = []
+    if tasks:
+        run_time = seconds_text(run_time_s) if run_time_s else "under 1 s"
+        found.append(("run time", run_time, count_text(tasks, "task")))
+    modules = list(counters["modules"].values())
+    for label, key in (("written", "bytes_written"), ("read", "bytes_read")):
+        if modules:
+            most = max(modules, key=lambda each: each[key])
+            moved = most[key] if information is None else information[key]
+            other = "" if moved == most[key] else f"; {bytes_text(most[key])} in {most['layer']}"
+            found.append((label, bytes_text(moved), f"summed over tasks{other}"))
+    outer = main_interface(counters["modules"])
+    if outer is not None:
+        found.append(
+            (
+                "data rate",
+                rate_text(outer),
+                f"by the slowest task, metadata included ({outer['layer']})",
+            )
+        )
+    if modules:
+        most = counters["io_time"]
+        part, of_meta = counters["io_time_share"], most["meta_share"]
+        share = "" if part is None else f"{share_text(part, None)} of task time, "
+        meta = "" if of_meta is None else f"{share_text(of_meta, None)} of it metadata"
+        more = f"; {MORE_THAN_ALL}" if part is not None and part > 1 else ""
+        found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']}){more}"))
+    return found
+
+
+_OPERATIONS = {
+    "open": ("OPENS", "INDEP_OPENS", "COLL_OPENS", "CREATES"),
+    "seek": ("SEEKS",),
+    "stat": ("STATS",),
+    "mmap": ("MMAPS",),
+    "sync": ("FSYNCS", "FDSYNCS", "SYNCS", "FLUSHES"),
+}
+"""Counters of each operation besides reads and writes."""
+
+
+def _operations(counters: dict[str, Any]) -> Table:
+    """Return the number of calls of each interface by operation; empty: the interface does not count it."""
+    rows = []
+    for name, module in counters["modules"].items():
+        row: list[Any] = [f"{module['layer']} ({name})", module["reads"], module["writes"]]
+        for counted in _OPERATIONS.values():
+            found = [module["totals"].get(each) for each in counted]
+            known = [int(each) for each in found if each is not None and each >= 0]
+            row.append(sum(known) if known else None)
+        rows.append(row)
+    units = {"interface": "", **dict.fromkeys(("read", "write", *_OPERATIONS), "count")}
+    return Table.of_rows("interface", units, rows)
+
+
+def _files_by_use(run: RunInfo) -> Table:
+    """Return the number and the sizes of the files that each interface only read, only wrote, or both."""
+    rows = []
+    for module in run.counters.modules.values():
+        files = module.by_file
+        reads, writes = files["bytes_read"] > 0, files["bytes_written"] > 0
+        kinds = {
+            "only read": reads & ~writes,
+            "only written": writes & ~reads,
+            "read and written": reads & writes,
+            "neither": ~reads & ~writes,
+        }
+        for what, chosen in kinds.items():
+            sizes = files["max_byte"][chosen & (files["max_byte"] >= 0)] + 1
+            if not chosen.any():
+                continue
+            known = (float(sizes.mean()), int(sizes.max())) if len(sizes) else (None, None)
+            rows.append((f"{module.layer} ({module.module})", what, int(chosen.sum()), *known))
+    units = {"interface": "", "files that were": "", "number": "count", "mean size": "bytes"}
+    return Table.of_rows("row", {**units, "largest": "bytes"}, rows)
+
+
+def _by_file_system(run: RunInfo) -> Table:
+    """Return files and bytes of each mount point, by the interfaces that reach the storage."""
+    sums: dict[str, list[float]] = {}
+    for module in run.counters.modules.values():
+        if module.layer not in ("posix", "stdio"):
+            continue
+        table = module.by_file
+        time_s = table["read_s"] + table["write_s"] + table["meta_s"]
+        columns = (table["bytes_read"], table["bytes_written"], time_s)
+        for number, *values in zip(table["file"].tolist(), *(each.tolist() for each in columns), strict=True):
+            name = _file_system(run, run.files[number])
+            mine = sums.setdefault(name, [0, 0, 0, 0.0])
+            sums[name] = [mine[0] + 1, *(old + new for old, new in zip(mine[1:], values, strict=True))]
+    rows = [(name, *values) for name, values in sorted(sums.items(), key=lambda item: -item[1][3])]
+    units = {"file system": "", "files": "count", "read": "bytes", "written": "bytes", "time": "s"}
+    return Table.of_rows("file system", units, rows)
+
+
+def _file_system(run: RunInfo, path: str) -> str:
+    if path in ("<STDIN>", "<STDOUT>", "<STDERR>"):
+        return "standard streams"
+    mount = run.filesystem_of(path)
+    return "unknown" if mount is None else f"{mount.point} ({mount.type})"
+
+
+def _access(counters: dict[str, Any]) -> Table:
+    rows = []
+    for name, module in counters["modules"].items():
+        calls = module["reads"] + module["writes"]
+        if not calls:
+            continue
+        posix = module["layer"] == "posix"
+        keys = ("file_misaligned", "memory_misaligned")
+        rows.append(
+            (
+                f"{module['layer']} ({name})",
+                module["reads"],
+                module["writes"],
+                *(_by_direction(module, what) for what in ("SEQ", "CONSEC")),
+                *(module[f"{key}_share"] if posix else None for key in keys),
+                ", ".join(
+                    f"{size_text(entry['bytes'])} × {entry['count']:,}"
+                    for entry in module["common_sizes"][:4]
+                ),
+            )
+        )
+    units = {"interface": "", "reads": "count", "writes": "count", "sequential": "", "consecutive": ""}
+    units |= dict.fromkeys(("misaligned in file", "misaligned in memory"), "share to 3 digits")
+    return Table.of_rows("interface", {**units, "common sizes": ""}, rows)
+
+
+def _by_direction(module: dict[str, Any], what: str) -> str:
+    """Return the share of the reads and that of the writes that continue the call before; "": not counted."""
+    shares = []
+    for direction in ("reads", "writes"):
+        count = module["totals"].get(f"{what}_{direction.upper()}")
+        if module[direction] and count is not None:
+            shares.append(share_text(min(count / module[direction], 1.0), None))
+    return " / ".join(shares)

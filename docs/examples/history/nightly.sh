@@ -1,5 +1,6 @@
 #!/bin/sh
-# A nightly job for cron: run, add, check, publish. crontab: 0 2 * * * /path/to/nightly.sh
+# A nightly job for cron: run, add, check, publish. Its line in the crontab, where ensio is installed in ~/ensio:
+#     0 2 * * * PATH=$HOME/ensio/bin:$PATH ENSIO_HISTORY=$HOME/runs.db /path/to/nightly.sh mpiexec -n 8 ./app
 # Settings: ENSIO_HISTORY (the record), SITE (folder of a web server), and the command to run as arguments.
 set -u
 : "${ENSIO_HISTORY:?names the history}"

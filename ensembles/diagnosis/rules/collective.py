@@ -15,7 +15,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.limits import LARGE_BYTES, LOW, MOST, NEARLY_ALL, WIDE_BYTES
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.summed_case import check_coordination
+from ensembles.diagnosis.without_calls import check_coordination
 from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:

@@ -24,8 +24,16 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check, NotApplicable, matters, refuse_if_it_matters
-from ensembles.diagnosis.fixed_cost import fixed_costs_ns
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MANY, MOST, NEARLY_ALL
+from ensembles.diagnosis.limits import (
+    LARGE_BYTES,
+    LEAST_CALLS,
+    LEAST_RATIO,
+    LOW,
+    MANY,
+    MOST,
+    NEARLY_ALL,
+    fixed_costs_ns,
+)
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, seconds_text, share_text

@@ -12,7 +12,7 @@ from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import CannotTell, transfers
-from ensembles.diagnosis.target_load import on_crowded_nodes
+from ensembles.diagnosis.storage_load import on_crowded_nodes
 from ensembles.model.distinct import extents
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.turns import LEAST_UNITS, LEVEL, Turns, largest_chance, p_of_turns, turns_of

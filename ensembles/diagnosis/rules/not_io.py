@@ -39,6 +39,7 @@ def find_counted(run: Run, most_share: float) -> Finding | None:
     share = io_s / counters.run_time_s
     if share >= most_share:
         return None
+    _refuse_unseen(run)
     return little_io(
         io_s,
         counters.run_time_s,

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted_case import counted_case, counted_finding
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import MOST_NAMED, Check, Finding, NotApplicable, matters
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES, SHARED_MEMORY_BYTES_PER_NS, fixed_costs_ns
 from ensembles.diagnosis.limits import (
+    COPIED_BYTES,
     DENSE,
     FEW,
-    LARGE_BYTES,
     LEAST_CALLS,
     LEAST_UNITS,
     LITTLE,
@@ -29,17 +27,21 @@ from ensembles.diagnosis.limits import (
     MARGIN,
     MOST,
     NEARLY_ALL,
+    SHARED_MEMORY_BYTES_PER_NS,
     SMALL_CLASS,
+    fixed_costs_ns,
+    share_joined,
 )
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.hdf5 import FILTER_NS_PER_BYTE, refill
-from ensembles.diagnosis.target_load import (
+from ensembles.diagnosis.storage_load import (
     TARGET_BYTES_PER_NS,
     usual_where_shared_ns,
     with_shared_processors,
     within_targets,
 )
+from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.units import bytes_text, count_text, seconds_text
@@ -131,9 +133,8 @@ def join_calls(
     each_ns = fixed_costs_ns(mean_bytes, [np.minimum(usual_ns, mean_ns)] * 3)[1]
     if exchanged is not None:
         fixed = [np.maximum(each - exchanged * ns, 0) for each, ns in zip(fixed, EXCHANGE_NS, strict=True)]
-    joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / LARGE_BYTES)
-    kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
-    fewer = np.where(rows, rows_of["n"] * np.minimum(1 - case.of_cells(kept), left_share), 0.0)
+    joined = share_joined(calls, case.by_cell(np.where(chosen, rows_of["bytes"], 0)))
+    fewer = np.where(rows, rows_of["n"] * np.minimum(case.of_cells(joined), left_share), 0.0)
     low, saved, high = (fewer * each for each in fixed)
     low, saved = (with_shared_processors(case, each) for each in (low, saved))
     if cause != "serialised-metadata":
@@ -342,8 +343,7 @@ def join_library_calls(case: Case, again: np.ndarray) -> Remedy | None:
     count, moved = (
         np.bincount(case.task, np.where(outermost, case.rows[name], 0), tasks) for name in ("n", "bytes")
     )
-    kept = np.divide(np.ceil(moved / LARGE_BYTES), count, out=np.ones(tasks), where=count > 0)
-    left_out = np.where(rows & (count >= LEAST_CALLS)[case.task], 1 - np.minimum(kept, 1.0)[case.task], 0.0)
+    left_out = np.where(rows, share_joined(count, moved)[case.task], 0.0)
     if not left_out.any():
         return None
     usual_ns = np.minimum(case.usual_ns(), mean_ns)
@@ -408,9 +408,7 @@ def find_counted(run: Run) -> Finding | None:
         return None
     whole = np.maximum(spent + files["meta_s"], 1e-12)
     beyond = np.maximum(spent - 1e-9 * moved / SHARED_MEMORY_BYTES_PER_NS[1], 0) / whole
-    joined = np.ceil(moved / LARGE_BYTES)
-    left = np.minimum(joined / np.maximum(calls, 1), 1.0)
-    saved = np.where(chosen, case.time_s * beyond * (1 - left), 0.0)
+    saved = np.where(chosen, case.time_s * beyond * share_joined(calls, moved), 0.0)
     low_s, likely_s, high_s = (case.gain_s(part * saved) for part in _FLOORS)
     count, size = int(calls[chosen].sum()), float(moved[chosen].sum() / calls[chosen].sum())
     each_s = float(spent[chosen].sum() / count)

@@ -11,8 +11,15 @@ from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.fixed_cost import COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, NEARLY_ALL, SMALL_BYTES
+from ensembles.diagnosis.limits import (
+    COPIED_BYTES_PER_NS,
+    LARGE_BYTES,
+    LEAST_CALLS,
+    LEAST_RATIO,
+    NEARLY_ALL,
+    SHARED_MEMORY_BYTES_PER_NS,
+    SMALL_BYTES,
+)
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.small_requests import emptied_streams, formatted_calls, join_calls
 from ensembles.model.surroundings import SurroundingsTable

@@ -3,13 +3,9 @@
 #include "_compiled.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #include "summaries/arrays.h"
 #include "summaries/processors.h"
-
-/* The arguments of `is_sorted`. */
-enum { RANK, START, DURATION, BEGIN, RANKS, ARRAYS };
 
 enum { MOST_ROWS = 1 << 27 }; /* of a chunk */
 
@@ -88,60 +84,6 @@ static int sorted(const sequence *rows)
     return !(start && duration) || end == rows->max_end;
 }
 
-static PyObject *is_sorted(PyObject *module, PyObject *args)
-{
-    (void)module;
-    static const int widths[ARRAYS] = {4, 8, 8, 8, 8};
-    PyObject *told[ARRAYS], *result = NULL;
-    Py_buffer arrays[ARRAYS];
-    memset(arrays, 0, sizeof arrays);
-    long long max_end;
-    int answer = 0;
-    if (!PyArg_ParseTuple(args, "OOOOOL", &told[RANK], &told[START], &told[DURATION], &told[BEGIN], &told[RANKS],
-                          &max_end))
-        return NULL;
-    Py_ssize_t count = -1;
-    int fits = 1;
-    for (int i = 0; i < ARRAYS; i++) {
-        if (i < BEGIN && told[i] == Py_None)
-            continue;
-        if (PyObject_GetBuffer(told[i], &arrays[i], PyBUF_C_CONTIGUOUS) != 0)
-            goto done;
-        fits &= arrays[i].itemsize == widths[i];
-        const Py_ssize_t length = arrays[i].len / widths[i];
-        if (i < BEGIN) {
-            fits &= count < 0 || length == count;
-            count = length;
-        }
-    }
-    const int64_t *const begin = arrays[BEGIN].buf, *const ranks = arrays[RANKS].buf;
-    const Py_ssize_t groups = arrays[BEGIN].len / 8;
-    fits &= arrays[RANKS].len == arrays[BEGIN].len && groups > 0;
-    for (Py_ssize_t i = 0; fits && i < groups; i++)
-        fits = begin[i] >= (i ? begin[i - 1] + 1 : 0) && begin[i] < count && (i || begin[i] == 0) && ranks[i] >= 0;
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "the index does not fit the rows");
-        goto done;
-    }
-    const sequence rows = {.rank = arrays[RANK].buf,
-                           .start = arrays[START].buf,
-                           .duration = arrays[DURATION].buf,
-                           .count = count,
-                           .begin = begin,
-                           .ranks = ranks,
-                           .groups = groups,
-                           .max_end = max_end};
-    Py_BEGIN_ALLOW_THREADS
-    answer = sorted(&rows);
-    Py_END_ALLOW_THREADS
-    result = PyBool_FromLong(answer);
-done:
-    for (int i = 0; i < ARRAYS; i++)
-        if (arrays[i].obj)
-            PyBuffer_Release(&arrays[i]);
-    return result;
-}
-
 /* The last group that begins at a row or before it; -1: none does. */
 static Py_ssize_t group_of(const int64_t *begin, Py_ssize_t groups, int64_t row)
 {
@@ -201,7 +143,7 @@ static int are_sorted(const indexed *told)
 static PyObject *are_chunks_sorted(PyObject *module, PyObject *args)
 {
     (void)module;
-    enum { CHUNK = BEGIN, FIRST_ROW, OF_RANK, FIRST, LAST, MAX_END, COLUMNS };
+    enum { RANK, START, DURATION, CHUNK, FIRST_ROW, OF_RANK, FIRST, LAST, MAX_END, COLUMNS };
     static const array_kind wanted[COLUMNS] = {{"rank", 4, OR_NONE},  {"start", 8, OR_NONE}, {"duration", 8, OR_NONE},
                                                {"chunks", 8, 0},      {"row", 8, 0},         {"ranks", 8, 0},
                                                {"first_start", 8, 0}, {"last_start", 8, 0},  {"max_end", 8, 0}};
@@ -323,7 +265,6 @@ done:
     return result;
 }
 
-PyMethodDef order_functions[] = {{"is_sorted", is_sorted, METH_VARARGS, NULL},
-                                 {"are_chunks_sorted", are_chunks_sorted, METH_VARARGS, NULL},
+PyMethodDef order_functions[] = {{"are_chunks_sorted", are_chunks_sorted, METH_VARARGS, NULL},
                                  {"describe_rows", describe_rows, METH_VARARGS, NULL},
                                  {NULL, NULL, 0, NULL}};

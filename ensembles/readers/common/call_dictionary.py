@@ -34,7 +34,6 @@ class Dictionary:
 
     Examples
     --------
-    >>> from ensembles.readers.common.call_dictionary import Dictionary
     >>> dictionary = Dictionary()
     >>> dictionary.call_numbers(b"7 read posix read\\n9 write posix write\\n")
     array([0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0], dtype=uint16)

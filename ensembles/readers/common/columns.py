@@ -21,7 +21,7 @@ LARGEST_NS = 1 << 58
 """Largest plausible time, ns (nine years). Sums of a few of them fit into 64 bits."""
 
 ROWS_AT_ONCE = 1 << 17
-"""Rows that readers read at a time: threads share the work."""
+"""Rows that are read, or written, at a time: threads share the work."""
 
 LARGEST_MOVED_BYTES = 1 << 50
 """Largest plausible number of bytes of a call. Linux moves less than 2**31 bytes in one call."""
@@ -44,7 +44,6 @@ def unsound(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from ensembles.readers.common.columns import unsound
     >>> unsound({"moved": np.array([4096, -7]), "duration": np.array([0, 10])})
     array([False,  True])
     """

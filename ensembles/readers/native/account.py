@@ -25,6 +25,8 @@ UNRECORDED = b"unrecorded"
 HIDDEN = b"hidden"
 """Property of a launcher: which layers inside such a program the preload library does not see."""
 
+TAKEN, CHILDREN, EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
+
 COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
 _NUMBERS = ACCOUNT.size // 8
 
@@ -38,12 +40,19 @@ def account_of_spool(beginning: bytes) -> Any | None:
 
 def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
     """Read the account of a process from its properties in a job file; None: as for `account_of_spool`."""
-    words = properties.get(ACCOUNT_PROPERTY, b"").split()
-    if len(words) != _NUMBERS or not all(word.isdigit() and len(word) <= 20 for word in words):
+    numbers = numbers_in(properties, ACCOUNT_PROPERTY)
+    if len(numbers) != _NUMBERS:
         return None
     return _sound_account(
-        ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words))
+        ACCOUNT.unpack(b"".join((number % 2**64).to_bytes(8, sys.byteorder) for number in numbers))
     )
+
+
+def numbers_in(properties: Mapping[bytes, bytes], name: bytes) -> tuple[int, ...]:
+    """Return the numbers of a property, which blanks separate; none if it has anything else."""
+    words = properties.get(name, b"").split()
+    is_sound = all(word.isdigit() and len(word) <= 20 for word in words)
+    return tuple(map(int, words)) if is_sound else ()
 
 
 def _sound_account(account: Any) -> Any | None:

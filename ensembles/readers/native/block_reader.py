@@ -36,7 +36,6 @@ from ensembles.readers.native.window_decoder import (
 
 BLOCK_EVENTS = job_file_codec.BLOCK_EVENTS
 
-_FEW_SPOOLS = 64
 _MAGIC, _SUMMED_ONLY = CONSTANTS["ENSIO_BLOCK_MAGIC"], CONSTANTS["ENSIO_SUMMED_ONLY"]
 _MOST_BYTES = CONSTANTS["ENSIO_WINDOW_LARGE_BYTES"]
 
@@ -220,10 +219,7 @@ def _opened(path: str) -> Iterator[int]:
 
 
 def _coded_since(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the spools that their process has coded into a file beside them; folders of many are listed."""
-    if len(paths) <= _FEW_SPOOLS:
-        yield from (path for path in paths if os.path.lexists(process_file_of(path)))
-        return
+    """Yield the spools that their process has coded into a file beside them."""
     names: dict[str, set[str]] = {}
     for path in paths:
         folder, name = os.path.split(process_file_of(path))

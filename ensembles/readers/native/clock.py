@@ -14,9 +14,6 @@ from ensembles.readers.native.spool import Spool
 _PRECISE_NS = 1_000_000_000
 """Readings with this distance determine the rate to better than 1e-6."""
 
-_ROUGH_NS = 1_000_000
-"""Readings with a smaller distance may give a rate with an error above 1e-4."""
-
 _RENEWAL_TICKS = 2 * CONSTANTS["ENSIO_CLOCK_RENEWAL_TICKS"]
 """Twice the time after which a thread renews the clock reading."""
 
@@ -28,9 +25,8 @@ _DAY_NS = DAY_S * 10**9
 
 _MONOTONIC = CONSTANTS["ENSIO_CLOCK_MONOTONIC"]
 
-_SLOWEST_NS_PER_TICK = 1e3
-_FASTEST_NS_PER_TICK = 0.05
-"""Limits of plausible rates: 1 MHz to 20 GHz. Readings beyond them are damaged."""
+_POSSIBLE_NS_PER_TICK = (0.05, 1e3)
+"""Limits of plausible rates: 20 GHz to 1 MHz. Readings beyond them are damaged."""
 
 
 class _Rate(NamedTuple):
@@ -60,9 +56,8 @@ class Clocks:
     def __post_init__(self) -> None:
         for spool in self.spools:
             rate = self._own[spool.path] = _own_rate(spool)
-            host = _host(spool)
-            if rate > self._best.get(host, _NONE):
-                self._best[host] = rate
+            if rate > self._best.get(spool.host, _NONE):
+                self._best[spool.host] = rate
 
     def ns_per_tick(self, spool: Spool) -> float:
         """Return the length of a tick of a process's clock."""
@@ -77,13 +72,13 @@ class Clocks:
         own = self._own[spool.path]
         if own.span_ns >= _PRECISE_NS:
             return own.ns_per_tick
-        best = self._best.get(_host(spool), _NONE)
+        best = self._best.get(spool.host, _NONE)
         # A difference beyond the error of short readings means another machine with the same name.
         if _differ(best, own):
             best = own
         if best is not _NONE:
             error = 100 / best.span_ns
-            if best.span_ns < _ROUGH_NS and not spool.ended and error >= _LEAST_TOLD:
+            if not spool.ended and error >= _LEAST_TOLD:
                 self.notes.append(
                     f"the clock rate of {spool.name} is inaccurate (it has not ended): its times may be "
                     f"wrong by {share_text(error, 1)}"
@@ -144,18 +139,14 @@ def notes_on_wrong_clocks(spools: Sequence[Spool]) -> list[str]:
     for spool in spools:
         late_ns = spool.head.first_realtime_ns - usual_ns
         if abs(late_ns) > _DAY_NS:
-            host = os.fsdecode(_host(spool)) or f"of {spool.name}"
+            host = os.fsdecode(spool.host) or f"of {spool.name}"
             notes.setdefault(
-                _host(spool),
+                spool.host,
                 f"the clock of host {host} was {abs(late_ns) / _DAY_NS:,.0f} days "
                 f"{'ahead of' if late_ns > 0 else 'behind'} that of most processes when recording began: if "
                 "they ran together, its calls are shown far from the others, and the run's span is wrong",
             )
     return list(notes.values())
-
-
-def _host(spool: Spool) -> bytes:
-    return spool.properties.get(b"host", b"")
 
 
 def _own_rate(spool: Spool) -> _Rate:
@@ -173,7 +164,8 @@ def _own_rate(spool: Spool) -> _Rate:
 
 def _rate(ticks: int, elapsed_ns: int) -> _Rate:
     ns_per_tick = elapsed_ns / ticks if ticks > 0 else 0.0
-    is_possible = elapsed_ns > 0 and _FASTEST_NS_PER_TICK <= ns_per_tick <= _SLOWEST_NS_PER_TICK
+    least, most = _POSSIBLE_NS_PER_TICK
+    is_possible = elapsed_ns > 0 and least <= ns_per_tick <= most
     return _Rate(elapsed_ns, ns_per_tick) if is_possible else _NONE
 
 

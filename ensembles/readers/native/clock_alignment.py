@@ -51,7 +51,6 @@ class Correction(NamedTuple):
 
     Examples
     --------
-    >>> from ensembles.readers.native.clock_alignment import Correction
     >>> Correction(offset_ns=100.0, drift=1e-6, at_ns=0.0).ahead_ns(1_000_000_000)
     1100
     """
@@ -81,10 +80,10 @@ class Alignment:
     _corrections: dict[bytes, Correction] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        hosts = {_host(spool) for spool in self.spools}
+        hosts = {spool.host for spool in self.spools}
         if len(hosts) < 2:
             return
-        reference = next((_host(spool) for spool in self.spools if spool.head.rank == 0), None)
+        reference = next((spool.host for spool in self.spools if spool.head.rank == 0), None)
         ends = [self._meetings(where) for where in ("begin", "end")]
         errors_ns = [0.0]
         for host in sorted(hosts - {reference}):
@@ -100,7 +99,7 @@ class Alignment:
 
     def correction(self, spool: Spool) -> Correction:
         """Return the correction for the times of a process."""
-        return self._corrections.get(_host(spool), _NONE) if self._corrections else _NONE
+        return self._corrections.get(spool.host, _NONE) if self._corrections else _NONE
 
     def _describe(
         self, hosts: set[bytes], reference: bytes | None, errors_ns: list[float], cut: bool
@@ -123,10 +122,10 @@ class Alignment:
 
     def _meetings(self, where: str) -> dict[bytes, _Meeting]:
         """Return the times of each node at the barriers of ``begin`` or ``end``."""
-        launch = next((_launch(spool) for spool in self.spools if spool.head.rank == 0), b"")
+        launch = next((spool.launch for spool in self.spools if spool.head.rank == 0), b"")
         heads = np.frombuffer(b"".join([spool.head_bytes for spool in self.spools]), SPOOL.dtype)
         met_at = np.flatnonzero((heads[where]["left"][:, 0] != 0) & (heads["rank"] >= 0)).tolist()
-        met_at = [place for place in met_at if _launch(self.spools[place]) == launch]
+        met_at = [place for place in met_at if self.spools[place].launch == launch]
         if not met_at:
             return {}
         met = [self.spools[place] for place in met_at]
@@ -143,18 +142,10 @@ class Alignment:
         times_ns = begin_ns[:, None, None] + elapsed_ns
         rows: defaultdict[bytes, list[int]] = defaultdict(list)
         for row, spool in enumerate(met):
-            rows[_host(spool)].append(row)
+            rows[spool.host].append(row)
         return {
             host: _Meeting(times_ns[mine, 0].max(0), times_ns[mine, 1].min(0)) for host, mine in rows.items()
         }
-
-
-def _host(spool: Spool) -> bytes:
-    return spool.properties.get(b"host", b"")
-
-
-def _launch(spool: Spool) -> bytes:
-    return spool.properties.get(b"launch", b"")
 
 
 def _offset(node: _Meeting, reference: _Meeting) -> _Offset:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import stat
 import struct
 from collections import Counter
 from collections.abc import Sequence
@@ -19,12 +18,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
-from ensembles.files.untrusted import Reading
+from ensembles.files.untrusted import OTHERS_WRITE, Reading
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import few
-from ensembles.readers.native.account import ACCOUNT_POSITION, io_counters, sum_of_account
+from ensembles.readers.native.account import (
+    ACCOUNT_POSITION,
+    CHILDREN,
+    EXITED,
+    TAKEN,
+    io_counters,
+    sum_of_account,
+)
 from ensembles.readers.native.spool import read_spool
 
 _MOST_LISTED = 5
@@ -112,9 +118,6 @@ def identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
 class Chosen(NamedTuple):
     """The files of a directory to read."""
 
@@ -130,7 +133,7 @@ class Chosen(NamedTuple):
 def choose(directory: str, paths: Sequence[str]) -> Chosen:
     """Choose the files to read."""
     status = os.stat(directory)
-    if not paths or not status.st_mode & _OTHERS_WRITE:
+    if not paths or not status.st_mode & OTHERS_WRITE:
         return Chosen(list(paths), None, [])
     owners = {path: users for path in paths if (users := _owners(path))}
     everyone = set().union(*owners.values())
@@ -175,7 +178,6 @@ def _owners(path: str) -> set[int]:
     return found
 
 
-_TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _CHILDREN_FAULTS = 8
 """Place of `cminflt` behind the name of the process in /proc/PID/stat; its exit code is the last."""
 
@@ -224,8 +226,8 @@ def complete_account(path: Path, pid: int, end: tuple[int, int, int]) -> None:
         file.seek(SPOOL.field_offset("last_is_spare"))
         file.write(struct.pack("=I", is_spare))
         stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
-        facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
+        facts = TAKEN | (CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
+        facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else EXITED
         file.seek(ACCOUNT_POSITION)
         account = ACCOUNT.unpack(file.read(ACCOUNT.size))
         counters, _ = io_counters(Path(f"/proc/{pid}/io").read_bytes())

@@ -14,6 +14,7 @@ from ensembles.model.c_layout import CONSTANTS, FLIGHT, FLIGHTS
 from ensembles.model.flights import OPERATIONS, Flights
 from ensembles.model.units import HALF_INT64
 from ensembles.readers.common.columns import LARGEST_NS
+from ensembles.readers.native.account import numbers_in
 from ensembles.readers.native.spool_bytes import Contents
 
 COLUMNS = ("flight", "request")
@@ -47,10 +48,7 @@ def sums_of_spool(beginning: bytes) -> tuple[int, ...]:
 
 def sums_in_job_file(properties: Mapping[bytes, bytes]) -> tuple[int, ...]:
     """Read the sums of a process from its properties in a job file, as `sums_of_spool`."""
-    words = properties.get(PROPERTY, b"").split()
-    if not all(word.isdigit() and len(word) < 20 for word in words):
-        return ()
-    return _sound(tuple(map(int, words)))
+    return _sound(numbers_in(properties, PROPERTY))
 
 
 def flights_of_sums(sums: Sequence[int], ns_per_tick: float) -> dict[str, Flights]:
@@ -90,8 +88,7 @@ class FlightRows:
         """
         with self._contents.opened() as contents:
             rows, lost = contents.rows(FLIGHT, "call", self._windows)
-        ticks = (rows["start"] - np.uint64(first_ticks)).view("i8")
-        waited = (rows["wait_start"] - np.uint64(first_ticks)).view("i8")
+        ticks, waited = ((rows[name] - np.uint64(first_ticks)).view("i8") for name in ("start", "wait_start"))
         with np.errstate(over="ignore"):
             flight_ns = rows["flight"] * ns_per_tick
         kept = flight_ns <= LARGEST_NS

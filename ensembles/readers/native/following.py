@@ -14,7 +14,7 @@ from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.readers.common.columns import empty_columns
-from ensembles.readers.native.block_reader import BlockReader
+from ensembles.readers.native.block_reader import BLOCK_EVENTS, BlockReader
 from ensembles.readers.native.spool import Window
 from ensembles.readers.native.window_decoder import Decoding, read_slots
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ensembles.readers.native.spool_source import SpoolSource
 
 K = TypeVar("K")
-
-_BLOCK = 1 << 14
-"""Slots that are examined at a time."""
 
 _UNCERTAIN = 64
 """An empty slot with at most so many later calls may still be filled: its call is being stored."""
@@ -93,8 +90,8 @@ class Follower:
     def _read(self, decoding: Decoding, process: _Process, source: SpoolSource) -> bool:
         reader = BlockReader([decoding])
         while True:
-            columns = empty_columns(_BLOCK)
-            count = reader.read(columns, 0, _BLOCK)
+            columns = empty_columns(BLOCK_EVENTS)
+            count = reader.read(columns, 0, BLOCK_EVENTS)
             if count:
                 part = {name: column[:count].copy() for name, column in columns.items()}
                 part["start"] -= decoding.start_ns
@@ -102,7 +99,7 @@ class Follower:
                 part["call"] = _numbers(source.metadata.calls, self._calls)[part["call"]]
                 part["site"][:] = 0
                 process.parts.append(part)
-            if count < _BLOCK:
+            if count < BLOCK_EVENTS:
                 return bool(process.parts)
 
     def _leave_out(self, source: SpoolSource) -> None:
@@ -158,7 +155,7 @@ def _complete_until(descriptor: int, window: Window, first: int) -> int:
         holes = slot + np.flatnonzero(part["call"][: used - slot] == 0)
         window = window._replace(slots=slot)
     while slot < window.slots:
-        wanted = min(_BLOCK, window.slots - slot)
+        wanted = min(BLOCK_EVENTS, window.slots - slot)
         raw = os.pread(descriptor, wanted * EVENT.size, window.position + slot * EVENT.size)
         calls = np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"]
         filled = np.flatnonzero(calls)

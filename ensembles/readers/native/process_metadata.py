@@ -20,7 +20,7 @@ from ensembles.model.metadata import (
 )
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import HALF_INT64, few
-from ensembles.readers.native.account import CANCELLED, COUNTERS, UNRECORDED
+from ensembles.readers.native.account import CANCELLED, CHILDREN, COUNTERS, EXITED, TAKEN, UNRECORDED
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.spool import Spool, by_reason
 
@@ -238,14 +238,13 @@ _FACTS = {
     "inline-stdio": "INLINE",
     "children": "CHILDREN",
 }
-_TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _REWRITTEN_NS = 30 * 10**9
 """Age at which the kernel writes dirty pages (vm.dirty_expire_centisecs); they can become dirty again."""
 
 
 def left_by_raw_call(spool: Spool) -> bool:
     """Whether a process exited without a call that the recorder sees, as ``ensio run`` found."""
-    return spool.account is not None and bool(spool.account.facts & _EXITED)
+    return spool.account is not None and bool(spool.account.facts & EXITED)
 
 
 def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> KernelBytes | None:
@@ -258,11 +257,11 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty.
     """
     begun = [spool for spool in spools if spool.account is not None]
-    known = [spool for spool in begun if spool.account.facts & _TAKEN]
+    known = [spool for spool in begun if spool.account.facts & TAKEN]
     if not begun:
         return None
     reasons = [os.fsdecode(spool.properties[UNRECORDED]) for spool in launchers]
-    launchers = [spool for spool in launchers if spool.account.facts & _TAKEN]
+    launchers = [spool for spool in launchers if spool.account.facts & TAKEN]
     known += launchers
     sums = {id(spool): _own(spool) for spool in known}
     for spool, owner in waited_for(known):
@@ -323,12 +322,12 @@ def waited_for(spools: Sequence[Spool]) -> Iterator[tuple[Spool, Spool]]:
     waiting: dict[bytes, list[Spool]] = {}
     heads: dict[bytes, dict[int, Any]] = {}
     for spool in spools:
-        host = spool.properties.get(b"host", b"")
+        host = spool.host
         heads.setdefault(host, {})[spool.head.pid] = spool.head
-        if spool.account is not None and spool.account.facts & _CHILDREN:
+        if spool.account is not None and spool.account.facts & CHILDREN:
             waiting.setdefault(host, []).append(spool)
     for spool in spools:
-        host = spool.properties.get(b"host", b"")
+        host = spool.host
         for owner in _waiting_processes(spool.head, waiting.get(host, ()), heads[host]):
             yield spool, owner
 
@@ -395,7 +394,7 @@ def _mark_replaced(members: Sequence[Member]) -> None:
 
 def identity_of(spool: Spool) -> tuple[bytes, int]:
     """Return what the programs of a process share: host and number."""
-    return spool.properties.get(b"host", b""), spool.head.pid
+    return spool.host, spool.head.pid
 
 
 def _number(members: Sequence[Member], first_rank: int, with_notes: bool) -> None:

@@ -67,10 +67,8 @@ def _sound(cells: np.ndarray, counts: np.ndarray, decoding: Decoding) -> np.ndar
     """Test which cells have possible values that agree with their bins: bool, shape (cells,)."""
     sound = sound_cells(cells, counts)
     sound &= (cells["time_ns"] <= LARGEST_NS) & (cells["inner_ns"] <= LARGEST_NS)
-    most = decoding.most_ticks
     for name in ("first_start", "last_end"):
-        since_first = (cells[name] - np.uint64(decoding.first_ticks)).view("i8")
-        sound &= (since_first >= -most) & (since_first <= most)
+        sound &= decoding.since(cells[name])[1]
     sound &= np.isfinite(cells["power4"]) & (cells["shift_ns"] <= cells["max_ns"])
     return sound
 
@@ -105,8 +103,8 @@ def _decoded(
     part = CellSummary(calls, files)
     part.cells = {
         **plain_columns(cells, decoding.call_numbers),
-        "start_ns": _times(cells["first_start"], decoding),
-        "end_ns": _times(cells["last_end"], decoding),
+        "start_ns": decoding.times_ns(decoding.since(cells["first_start"])[0]),
+        "end_ns": decoding.times_ns(decoding.since(cells["last_end"])[0]),
         **_central(cells),
     }
     part.histogram = histogram_of_blocks(cells, counts)
@@ -114,11 +112,6 @@ def _decoded(
     part.cells["without_bin"] = np.maximum(part.cells["count"] - binned, 0)
     part.longest = _longest(cells, decoding, calls, files)
     return part
-
-
-def _times(ticks: np.ndarray, decoding: Decoding) -> np.ndarray:
-    since_first = (ticks - np.uint64(decoding.first_ticks)).view("i8")
-    return np.rint(since_first * decoding.ns_per_tick).astype(np.int64) + decoding.start_ns
 
 
 def _central(cells: np.ndarray) -> dict[str, np.ndarray]:

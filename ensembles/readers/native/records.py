@@ -12,11 +12,11 @@ from contextlib import suppress
 
 from ensembles.files.names import JOB_FILE_SUFFIX, LAUNCHER_SUFFIX, process_file_of
 from ensembles.files.untrusted import open_regular
-from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
+from ensembles.model.c_layout import ACCOUNT, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.units import count_text, few
 from ensembles.readers.native import job_file
-from ensembles.readers.native.account import CANCELLED, HIDDEN, UNRECORDED, io_counters
+from ensembles.readers.native.account import CANCELLED, CHILDREN, HIDDEN, TAKEN, UNRECORDED, io_counters
 from ensembles.readers.native.directory import choose, chosen_records, lies_elsewhere, record_paths
 from ensembles.readers.native.spool import READABLE, Spool, read_spool
 from ensembles.readers.native.spool_bytes import KnownTexts
@@ -140,7 +140,6 @@ def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
 
 
 _MOST_LISTED = 20
-_WAITED = CONSTANTS["ENSIO_ACCOUNT_TAKEN"] | CONSTANTS["ENSIO_ACCOUNT_CHILDREN"]
 _FIRST_WITH_LAUNCHES = 4
 """Version of spools from which on ``ensio run`` gives its programs one key."""
 
@@ -189,7 +188,7 @@ def launchers_in(directory: str) -> list[Spool]:
             pid, begin, end = (int(facts.get(key, b"")) for key in (b"pid", b"begin", b"end"))
             # A launcher that is recorded has its account in its spool.
             io, cancelled = io_counters(facts[b"io"]) if b"io" in facts else ({}, 0)
-            account = ACCOUNT.unpack(bytes(ACCOUNT.size))._replace(facts=_WAITED if io else 0, **io)
+            account = ACCOUNT.unpack(bytes(ACCOUNT.size))._replace(facts=TAKEN | CHILDREN if io else 0, **io)
             head = SPOOL.unpack(bytes(SPOOL.size))._replace(
                 pid=pid, first_realtime_ns=begin, last_realtime_ns=end
             )
@@ -207,7 +206,7 @@ def _launches(spools: Sequence[Spool]) -> list[list[Spool]]:
     without: list[Spool] = []
     for spool in spools:
         if spool.head.rank >= 0:
-            found[spool.properties.get(b"launch", b"")].append(spool)
+            found[spool.launch].append(spool)
         else:
             without.append(spool)
     if len(found) == 1:
@@ -251,9 +250,9 @@ def _groups(spools: Sequence[Spool]) -> list[int]:
     processes: dict[tuple[bytes, int], int] = {}
     latest = 0
     for place, spool in enumerate(spools):
-        host = spool.properties.get(b"host", b"")
+        host = spool.host
         same = [
-            launches.setdefault(spool.properties.get(b"launch", b""), place),
+            launches.setdefault(spool.launch, place),
             processes.get((host, spool.head.pid), place),
             processes.get((host, spool.head.parent_pid), place),
         ]

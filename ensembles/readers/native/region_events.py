@@ -75,16 +75,13 @@ def _occurrences(spool: MarkedSpool, names: dict[str, int], damage: DamageReport
     decoding = spool.decoding
     used = {number: spool.names.get(number, "") for number in np.unique(both["id"]).tolist()}
     number_of = {number: names.setdefault(name, len(names)) for number, name in used.items()}
-    start, until = (
-        np.rint(ticks * decoding.ns_per_tick).astype("i8")
-        for ticks in (both["start"], both["start"] + both["duration"])
-    )
+    start, until = map(decoding.times_ns, (both["start"], both["start"] + both["duration"]))
     return {
         "rank": np.full(len(both["id"]), decoding.rank, "u4"),
         "thread": np.minimum(decoding.first_thread + both["thread"], 0xFFFF).astype("u2"),
         "kind": np.concatenate(kinds),
         "name": np.array([number_of[number] for number in both["id"].tolist()], "u4"),
-        "start": start + decoding.start_ns,
+        "start": start,
         "duration": until - start,
         "ended": both["ended"].astype("u1"),
     }
@@ -101,7 +98,9 @@ def _marks(spool: MarkedSpool, damage: DamageReport) -> tuple[np.ndarray, int]:
         rows, lost = contents.rows(EVENT, "call", spool.windows)
         # A killed process may have made calls after the last reading of its clock.
         calls = [] if spool.ended else _events(contents, decoding.windows)
-        end = max((int(_ends(events, decoding).max(initial=0)) for events in calls), default=0)
+        sound = (_sound(events, decoding) for events in calls)
+        ends = (start + events["duration"].view("i8") for events, start in sound)
+        end = max((int(each.max(initial=0)) for each in ends), default=0)
     marks = _columns(rows, decoding)
     damage.leave_out(decoding.path, lost + len(rows) - len(marks), "phase or region mark")
     marks = marks[np.argsort(marks["start"], kind="stable")]
@@ -119,26 +118,19 @@ def _events(contents: OpenContents, windows: Sequence[Window]) -> Iterator[np.nd
             yield events[events["call"] != 0]
 
 
-def _ends(events: np.ndarray, decoding: Decoding) -> np.ndarray:
-    """Return the ends of the events with possible times, in ticks since the first clock reading."""
-    events = events[_sound(events, decoding)]
-    since_first = (events["start"] - np.uint64(decoding.first_ticks)).view("i8")
-    ends: np.ndarray = since_first + events["duration"].view("i8")
-    return ends
-
-
-def _sound(events: np.ndarray, decoding: Decoding) -> np.ndarray:
-    since = (events["start"] - np.uint64(decoding.first_ticks)).view("i8")
-    most = decoding.most_ticks
-    return (since >= -most) & (since <= most) & (events["duration"] <= most)
+def _sound(events: np.ndarray, decoding: Decoding) -> tuple[np.ndarray, np.ndarray]:
+    """Return the events with possible times, and their starts in ticks since the first clock reading."""
+    since, sound = decoding.since(events["start"])
+    sound &= events["duration"] <= decoding.most_ticks
+    return events[sound], since[sound]
 
 
 def _columns(events: np.ndarray, decoding: Decoding) -> np.ndarray:
-    events = events[_sound(events, decoding)]
+    events, start = _sound(events, decoding)
     marks = np.empty(len(events), _MARK)
     marks["thread"] = np.minimum(events["requested"], 0xFFFF)
-    marks["start"] = (events["start"] - np.uint64(decoding.first_ticks)).view("i8")
     marks["call"], marks["id"], marks["duration"] = events["call"], events["offset"], events["duration"]
+    marks["start"] = start
     return marks
 
 

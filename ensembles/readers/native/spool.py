@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensembles.files.names import RECORDS
-from ensembles.files.untrusted import Reading, open_regular
+from ensembles.files.untrusted import SMALL_PART_BYTES, Reading, open_regular
 from ensembles.model.c_layout import (
     ACCOUNT,
     CELL,
@@ -24,7 +24,12 @@ from ensembles.model.c_layout import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import HALF_INT64, MOST_TASKS, MOST_THREADS
-from ensembles.readers.native.account import ACCOUNT_POSITION, account_in_job_file, account_of_spool
+from ensembles.readers.native.account import (
+    ACCOUNT_POSITION,
+    account_in_job_file,
+    account_of_spool,
+    numbers_in,
+)
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
 from ensembles.readers.native.spool_bytes import OTHER_VERSION, Contents, JobSummary, KnownTexts, Piece
 
@@ -75,10 +80,7 @@ def _losses_of_spool(beginning: bytes) -> Losses:
 
 def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
     """Read the losses of a process from its properties in a job file, as `_losses_of_spool`."""
-    words = properties.get(LOSSES_PROPERTY, b"").split()
-    if not words or not all(word.isdigit() and len(word) < 20 for word in words):
-        return NOTHING_KNOWN
-    other, *dropped_for = map(int, words)
+    other, *dropped_for = numbers_in(properties, LOSSES_PROPERTY) or (HALF_INT64,)
     return _sound_losses(tuple(dropped_for[:_REASONS]), other)
 
 
@@ -87,7 +89,6 @@ def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
 
     Examples
     --------
-    >>> from ensembles.readers.native.spool import Losses, by_reason
     >>> by_reason([Losses((0, 5, 0)), Losses((0, 1, 9))], 16)
     {'free_space': 9, 'budget': 6, 'unknown': 1}
     """
@@ -157,7 +158,6 @@ LEAST_EVENT_BYTES = 3
 """A coded event takes a byte for its template, its start and its duration each, at least."""
 _LARGE_BYTES = CONSTANTS["ENSIO_WINDOW_LARGE_BYTES"]
 _NO_CALL = bytes(2)
-_MOST_TEXT_BYTES = 1 << 26
 _CALL_OFFSET = EVENT.field_offset("call")
 _FEW_SLOTS = HEAD_BYTES // EVENT.size
 _MOST_SCRATCH_SLOTS = (1 << 20) // EVENT.size
@@ -280,6 +280,16 @@ class Spool:
     def name(self) -> str:
         """File name of the spool."""
         return os.path.basename(self.path)
+
+    @property
+    def host(self) -> bytes:
+        """Node of the process; ``b""``: unknown."""
+        return self.properties.get(b"host", b"")
+
+    @property
+    def launch(self) -> bytes:
+        """Key of what a launcher started together; ``b""``: unknown."""
+        return self.properties.get(b"launch", b"")
 
     @property
     def ended(self) -> bool:
@@ -430,7 +440,7 @@ def _read_window(
 ) -> None:
     """Read the texts between two bytes of a spool; behind the used ones there is none."""
     position, end = place
-    end = min(position + min(used, _MOST_TEXT_BYTES) + TEXT.size, end)
+    end = min(position + min(used, SMALL_PART_BYTES) + TEXT.size, end)
     text = beginning[position:end]
     if end > len(beginning):
         text = os.pread(descriptor, end - position, position)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS, SURROUNDINGS
-from ensembles.model.events import COLUMNS, Events
+from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.flights import flights_by_operation
 from ensembles.model.metadata import Process, RunMetadata
@@ -212,8 +212,7 @@ class SpoolSource:
 
     def _events(self, columns: dict[str, np.ndarray], count: int) -> Events:
         columns = {name: column[:count] for name, column in columns.items()}
-        make = Events if len(columns) == len(COLUMNS) else Events.partly
-        return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
+        return Events.partly(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
 
 
 class _Numbers:
@@ -341,9 +340,7 @@ def _columns(spool: SampledSpool, damage: DamageReport) -> _Columns:
     decoding = spool.decoding
     with spool.contents.opened() as contents:
         rows, lost = contents.rows(SURROUNDINGS, "read", spool.parts)
-    since = (rows["ticks"] - np.uint64(decoding.first_ticks)).view("i8")
-    most = decoding.most_ticks
-    sound = (since >= -most) & (since <= most)
+    since, sound = decoding.since(rows["ticks"])
     damage.leave_out(decoding.path, lost + int(np.count_nonzero(~sound)), "counter sample")
     rows, since = rows[sound], since[sound]
     counters = {
@@ -352,7 +349,7 @@ def _columns(spool: SampledSpool, damage: DamageReport) -> _Columns:
     }
     return {
         "rank": np.full(len(rows), decoding.rank, "u4"),
-        "time": np.rint(since * decoding.ns_per_tick).astype("i8") + decoding.start_ns,
+        "time": decoding.times_ns(since),
         "cost": rows["cost_ns"].astype("i8"),
         **counters,
     }

@@ -52,6 +52,15 @@ class Decoding:
         """Largest plausible duration, and time since `first_ticks`, ticks."""
         return min(self.life_ticks, LARGEST_TICKS, int(LARGEST_NS / self.ns_per_tick))
 
+    def since(self, ticks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ticks (u8) since `first_ticks`, and which of them are possible times."""
+        since = (ticks - np.uint64(self.first_ticks)).view("i8")
+        return since, (since >= -self.most_ticks) & (since <= self.most_ticks)
+
+    def times_ns(self, since: np.ndarray) -> np.ndarray:
+        """Convert ticks since `first_ticks` to ns since the origin of the run."""
+        return np.rint(since * self.ns_per_tick).astype("i8") + self.start_ns
+
 
 class Found(NamedTuple):
     """Numbers of decoded events whose function or file has no name."""
@@ -130,12 +139,8 @@ def _told(decoding: Decoding, thread: int, out: OutColumns) -> _Told:
 
 def sound(decoding: Decoding, raw: np.ndarray) -> np.ndarray:
     """Test which events (EVENT.dtype, shape (n,)) have possible times and numbers of bytes."""
-    since_first = (raw["start"] - np.uint64(decoding.first_ticks)).view("i8")
-    most = decoding.most_ticks
-    kept = (raw["start"] > 0) | (decoding.first_ticks == 0)
-    kept &= (since_first >= -most) & (since_first <= most)
-    kept &= raw["duration"] <= most
-    kept &= raw["moved"] <= LARGEST_MOVED_BYTES
+    kept = decoding.since(raw["start"])[1] & ((raw["start"] > 0) | (decoding.first_ticks == 0))
+    kept &= (raw["duration"] <= decoding.most_ticks) & (raw["moved"] <= LARGEST_MOVED_BYTES)
     return kept
 
 

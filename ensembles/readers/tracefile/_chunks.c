@@ -44,7 +44,7 @@ struct part {
     uint8_t *into; /* `count` items, within `out` */
     int number, width, is_signed, limited, zeroed;
     long long position, least, most;
-    size_t stored_bytes, rows, first, count;
+    size_t stored_bytes, rows, count;
 };
 
 static const char workspace_name[] = "ensembles.readers.tracefile._chunks.workspace";
@@ -93,7 +93,7 @@ static int put_in_place(const uint8_t *plain, const struct part *part)
     for (size_t done = 0; done < part->count; done += SOME_ITEMS) {
         const size_t some = part->count - done < SOME_ITEMS ? part->count - done : SOME_ITEMS;
         uint8_t *const out = part->into + done * (size_t)part->width;
-        put_together(plain, part->rows, part->first + done, some, part->width, out);
+        put_together(plain, part->rows, done, some, part->width, out);
         if (!any)
             beyond |= are_beyond(out, some, part->width, least, span);
     }
@@ -258,28 +258,6 @@ static int refuse_place(const struct part *part)
     return -1;
 }
 
-/* Parse the description of a part. */
-static int get_part(struct part *part, PyObject *told)
-{
-    PyObject *name, *out, *limits;
-    long long position, stored_bytes, rows, first;
-    if (!PyTuple_Check(told)) {
-        PyErr_SetString(PyExc_TypeError, "a part is a tuple");
-        return -1;
-    }
-    if (!PyArg_ParseTuple(told, "iO!ppLLLLOO", &part->number, &PyUnicode_Type, &name, &part->is_signed, &part->zeroed,
-                          &position, &stored_bytes, &rows, &first, &out, &limits) ||
-        get_column(part, name, out, limits) != 0)
-        return -1;
-    const long long count = (long long)part->count;
-    if (rows < 1 || rows > MOST_ROWS || first < 0 || count < 1 || count > rows - first) {
-        PyErr_SetString(PyExc_ValueError, "a part does not fit its chunk");
-        return -1;
-    }
-    part->rows = (size_t)rows, part->first = (size_t)first;
-    return set_place(part, position, stored_bytes) ? 0 : refuse_place(part);
-}
-
 /* Whole chunks of a column, one after the other in `out`. */
 struct column {
     struct part part;
@@ -310,7 +288,7 @@ static int get_chunks(struct column *column, PyObject *told, long long rows, con
         PyErr_SetString(PyExc_ValueError, "the chunks do not fit their column");
         return -1;
     }
-    part->rows = (size_t)rows, part->first = 0;
+    part->rows = (size_t)rows;
     const int64_t *const position = column->places.buf;
     for (Py_ssize_t i = 0; i < chunks; i++)
         if (!set_place(part, position[chunk[i]], position[known + chunk[i]]))
@@ -345,50 +323,6 @@ static void set_error(enum flaw flaw, const struct part *part, int number)
         PyErr_SetString(PyExc_ValueError, "the length of its compressed data differs from the number of rows");
     else
         PyErr_SetString(PyExc_ValueError, "its compressed data are damaged");
-}
-
-static PyObject *read_parts(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *capsule, *told, *result = NULL;
-    int descriptor, number = 0;
-    if (!PyArg_ParseTuple(args, "OiO!", &capsule, &descriptor, &PyTuple_Type, &told))
-        return NULL;
-    struct workspace *const space = PyCapsule_GetPointer(capsule, workspace_name);
-    if (!space)
-        return NULL;
-    if (space->busy) {
-        PyErr_SetString(PyExc_RuntimeError, "two threads read with one workspace");
-        return NULL;
-    }
-    const Py_ssize_t count = PyTuple_Size(told);
-    struct part *const parts = calloc(count ? (size_t)count : 1, sizeof *parts);
-    if (!parts)
-        return PyErr_NoMemory();
-    Py_ssize_t at = 0;
-    while (at < count && get_part(&parts[at], PyTuple_GetItem(told, at)) == 0)
-        at++;
-    if (at == count) {
-        enum flaw flaw = NONE;
-        space->busy = 1;
-        Py_BEGIN_ALLOW_THREADS
-        for (at = 0; at < count && flaw == NONE; at++)
-            flaw = read_part(space, descriptor, &parts[at]);
-        number = errno;
-        Py_END_ALLOW_THREADS
-        space->busy = 0;
-        if (flaw == NONE)
-            result = Py_NewRef(Py_None);
-        else
-            set_error(flaw, &parts[at - 1], number);
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (parts[i].out.obj)
-            PyBuffer_Release(&parts[i].out);
-        Py_XDECREF(parts[i].name_bytes);
-    }
-    free(parts);
-    return result;
 }
 
 /* Read whole chunks of columns: all columns of a chunk, then those of the next one. */
@@ -452,7 +386,6 @@ static PyObject *read_chunks(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef methods[] = {{"workspace", workspace, METH_NOARGS, NULL},
-                                {"read_parts", read_parts, METH_VARARGS, NULL},
                                 {"read_chunks", read_chunks, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 

@@ -25,10 +25,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ensembles.files.untrusted import SMALL_PART_BYTES, open_regular
+from ensembles.files.untrusted import MOST_PART_BYTES, SMALL_PART_BYTES, open_regular
 from ensembles.model.errors import MissingLibrary
 from ensembles.model.events import COLUMNS
-from ensembles.model.units import DEFLATE_RATIO
+from ensembles.model.units import DEFLATE_RATIO, HALF_INT64
 from ensembles.passes.kept import MOST_BYTES, SAMPLE_BYTES
 
 _HEADER = b"OHDR"
@@ -36,8 +36,6 @@ _HEADER = b"OHDR"
 
 _SUPERBLOCK = struct.Struct("<8xBB2xQ16xQ")
 """Superblock: version, size of an address, base address, address of the header of the root group."""
-
-_MOST_PLACE = (1 << 63) - 8
 
 
 def check_superblock(path: str) -> None:
@@ -55,18 +53,14 @@ def check_superblock(path: str) -> None:
 
 def is_header(descriptor: int, place: int) -> bool:
     """Test whether an object header with a checksum begins at an address of a file."""
-    return os.pread(descriptor, len(_HEADER), min(place, _MOST_PLACE)) == _HEADER
+    return os.pread(descriptor, len(_HEADER), min(place, HALF_INT64)) == _HEADER
 
-
-_MOST_CHUNK_BYTES = 1 << 27
 
 _MOST_RATIO = 64
 """A column that is read at once has at most `SMALL_PART_BYTES`, or this many times its stored bytes."""
 
 _MOST_TEXT_RATIO = 256
 """The same for columns of texts. Equal texts count once, with their own lengths."""
-
-_MOST_ATTRIBUTE_BYTES = 1 << 24
 
 
 def has_part(parent: h5py.Group, name: str) -> bool:
@@ -122,7 +116,7 @@ def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Da
         raise ValueError(f"{name} in it is not a column")
     if dataset.external is not None or dataset.is_virtual:
         raise ValueError(f"its column {name} lies in other files")
-    if dataset.chunks is not None and dataset.chunks[0] * dataset.dtype.itemsize > _MOST_CHUNK_BYTES:
+    if dataset.chunks is not None and dataset.chunks[0] * dataset.dtype.itemsize > MOST_PART_BYTES:
         raise ValueError(f"its column {name} has chunks of {dataset.chunks[0]:,} rows")
     if is_whole:
         return dataset
@@ -157,7 +151,7 @@ def read_texts(group: h5py.Group, name: str) -> list[str]:
     if kind is None or kind.length is None:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     most_bytes = max(SMALL_PART_BYTES, _MOST_TEXT_RATIO * dataset.id.get_storage_size())
-    at_a_time = dataset.chunks[0] if dataset.chunks else max(_MOST_CHUNK_BYTES // kind.length, 1)
+    at_a_time = dataset.chunks[0] if dataset.chunks else max(MOST_PART_BYTES // kind.length, 1)
     known: dict[bytes, str] = {}  # a million tasks may have one command
     texts: list[str] = []
     for first in range(0, len(dataset), at_a_time):
@@ -191,7 +185,7 @@ def read_attribute(parent: h5py.Group, name: str) -> Any:
     plain = isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or (
         isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
     )
-    if not plain or attribute.shape != () or kind.get_size() > _MOST_ATTRIBUTE_BYTES:
+    if not plain or attribute.shape != () or kind.get_size() > SMALL_PART_BYTES:
         raise ValueError(f"its attribute {name} is neither a number nor a text of a fixed length")
     return parent.attrs[name]
 

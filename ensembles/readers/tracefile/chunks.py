@@ -12,12 +12,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMNS
+from ensembles.readers.common.columns import ROWS_AT_ONCE
 from ensembles.readers.native.job_file_codec import unshuffle
 from ensembles.readers.tracefile.checked_parts import open_column, open_descriptor
 from ensembles.readers.tracefile.index import TraceIndex
@@ -54,20 +55,6 @@ _ORDER = ("rank", "start", "duration")
 """Columns that the index describes."""
 
 
-class ChunkRows(NamedTuple):
-    """Wanted rows of a chunk, and their destination."""
-
-    name: str  # Name of the column
-    # position, stored_bytes: Offset and length of the chunk in the file, bytes
-    position: int
-    stored_bytes: int
-    rows: int  # Number of rows of the whole chunk
-    first: int  # First wanted row within the chunk
-    out: np.ndarray  # Receives n rows; n is at least 1; shape (n,)
-    # Whether `out` is all zeros. Zeros are not written then, so that untouched pages stay untouched.
-    zeroed: bool
-
-
 class Column(NamedTuple):
     """A column of which whole chunks are wanted."""
 
@@ -87,16 +74,11 @@ class ChunkReader:
         self._limits = limits
         self._workspaces: list[Any] = []
 
-    def read(self, descriptor: int, parts: Sequence[ChunkRows]) -> None:
-        """Read chunks of an open file."""
+    def read(self, descriptor: int, chunks: np.ndarray, rows: int, columns: Sequence[Column]) -> None:
+        """Read chunks of an open file: those of all columns with these numbers, of so many rows each."""
         if _chunks is None:
-            read_without_libdeflate(descriptor, parts, self._limits)
+            read_without_libdeflate(descriptor, chunks, rows, columns, self._limits)
             return
-        with self._workspace() as workspace:
-            _chunks.read_parts(workspace, descriptor, tuple([self._told(part) for part in parts]))
-
-    def read_whole(self, descriptor: int, chunks: np.ndarray, rows: int, columns: Sequence[Column]) -> None:
-        """Read whole chunks of columns with libdeflate, in one call, whatever their number."""
         told = tuple(
             [
                 (_NUMBERS[name], name, out.dtype.kind == "i", zeroed, places, out, self._limits.get(name))
@@ -118,22 +100,20 @@ class ChunkReader:
         finally:
             self._workspaces.append(workspace)
 
-    def _told(self, part: ChunkRows) -> tuple[object, ...]:
-        name, position, stored_bytes, rows, first, out, zeroed = part
-        is_signed = out.dtype.kind == "i"
-        where = (position, stored_bytes, rows, first)
-        return (_NUMBERS[name], name, is_signed, zeroed, *where, out, self._limits.get(name))
 
-
-def read_without_libdeflate(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
+def read_without_libdeflate(
+    descriptor: int, chunks: np.ndarray, rows: int, columns: Sequence[Column], limits: Limits
+) -> None:
     """Read chunks as `ChunkReader.read`, one at a time."""
-    for part in parts:
-        raw = os.pread(descriptor, part.stored_bytes, part.position)
-        if len(raw) != part.stored_bytes:
-            raise ValueError(f"a part of its column {part.name} lies beyond its end")
-        data = _inflated(raw, part.rows * part.out.itemsize)
-        unshuffle(data, part.first, part.out)
-        check_limits(part.name, part.out, limits.get(part.name))
+    for name, places, out, _ in columns:
+        for low, (position, stored_bytes) in zip(
+            range(0, len(out), rows), places[:, chunks].T.tolist(), strict=True
+        ):
+            raw = os.pread(descriptor, stored_bytes, position)
+            if len(raw) != stored_bytes:
+                raise ValueError(f"a part of its column {name} lies beyond its end")
+            unshuffle(_inflated(raw, rows * out.itemsize), 0, out[low : low + rows])
+            check_limits(name, out[low : low + rows], limits.get(name))
 
 
 def _inflated(raw: bytes, length: int) -> bytes:
@@ -157,180 +137,83 @@ def check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) 
 
 
 class TraceColumns:
-    """Columns of the events of an open ``trace.h5``.
-
-    `length`: number of rows.
-    """
+    """Columns of the events of an open ``trace.h5``, whose rows `index` describes."""
 
     def __init__(
         self,
         group: h5py.Group,
         names: Sequence[str],
         limits: Limits,
-        places: Mapping[str, np.ndarray] | None = None,
+        index: TraceIndex,
+        places: Mapping[str, np.ndarray],
     ) -> None:
         self.names = tuple(names)
-        told = {} if places is None else places
-        self._datasets = {name: open_column(group, name, name in told) for name in names}
-        self._limits = limits
-        lengths = {dataset.shape[0] for dataset in self._datasets.values()}
-        if len(lengths) != 1:
-            raise ValueError("its columns have different lengths")
-        self.length: int = lengths.pop()
+        self._datasets = {name: open_column(group, name, name in places) for name in names}
+        self._limits, self._index = limits, index
         for name, dataset in self._datasets.items():
+            if dataset.shape[0] != index.length:
+                raise ValueError("its columns have different lengths")
             if dataset.dtype != COLUMNS[name]:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")
         self._ordering = [name for name in _ORDER if name in self._datasets]
-        # Rows per chunk of the columns with ensio's filters; cached, because h5py is slow to return them.
-        self._plain_gzip = {
-            name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
-        }
-        for name in told.keys() & self._datasets.keys() - self._plain_gzip.keys():
-            open_column(group, name)  # HDF5 reads it: whether all chunks are there
-        self._told_places = told
+        # Those with ensio's filters and chunks. HDF5 reads the others.
+        self._plain = [
+            name
+            for name, dataset in self._datasets.items()
+            if _is_plain_gzip(dataset) and dataset.chunks[0] == index.rows
+        ]
+        for name in places.keys() & self._datasets.keys() - set(self._plain):
+            open_column(group, name)  # whether all chunks are there
+        self._told_places = places
         self._places: dict[str, np.ndarray] = {}
         self._reader = ChunkReader(limits)
         self._descriptor = open_descriptor(next(iter(self._datasets.values())))
 
     def read(
-        self,
-        spans: Sequence[tuple[int, int]],
-        pool: ThreadPoolExecutor,
-        index: TraceIndex | None = None,
-        out: dict[str, np.ndarray] | None = None,
+        self, chunks: np.ndarray, pool: ThreadPoolExecutor, out: dict[str, np.ndarray] | None = None
     ) -> dict[str, np.ndarray]:
-        """Read rows of all columns, into `out` or new arrays."""
-        zeroed, length = out is None, sum(high - low for low, high in spans)
+        """Read chunks of the index of all columns, into `out` or new arrays, and check their order."""
+        index, zeroed, spans = self._index, out is None, self._index.spans_of(chunks)
         if out is None:
+            length = sum(high - low for low, high in spans)
             out = {name: np.zeros(length, COLUMNS[name]) for name in self._datasets}
-        whole = self._whole_chunks(spans, index)
-        if index is not None and whole is not None:
-            for name in self._datasets:
-                self._places_of(name)  # here, and not in the threads
-            some = max(_ROWS_OF_JOB // index.rows, 1)
-            told = [(whole[at : at + some], at * index.rows) for at in range(0, len(whole), some)]
-            for job in [pool.submit(self._read_whole, index, *each, out, zeroed) for each in told]:
-                job.result()
-            return out
-        checked: set[int] = set()
-        jobs = []
-        for work in self._jobs(spans, out, zeroed):
-            chunks = [None if index is None else self._chunk_in(index, *unit) for unit in work]
-            checked.update(chunk for chunk in chunks if chunk is not None)
-            jobs.append(pool.submit(self._read_checked, work, index, chunks))
-        for name, dataset in self._datasets.items():
-            if name in self._plain_gzip:
-                continue
-            for place, low, high in _placed(spans):
-                dataset.read_direct(out[name], np.s_[low:high], np.s_[place : place + high - low])
+        for name in self._plain:
+            if name not in self._places:  # here, and not in the threads
+                self._places[name] = known_places(self._datasets[name], self._told_places.get(name))
+        # Many chunks are checked as they are read, in the cache; the threads share few by columns.
+        at_once = [self._plain] if len(chunks) >= THREADS else [[name] for name in self._plain]
+        some = max(ROWS_AT_ONCE // THREADS // index.rows, 1)
+        jobs = [
+            pool.submit(self._read_some, chunks[at : at + some], at * index.rows, names, out, zeroed)
+            for at in range(0, len(chunks), some)
+            for names in at_once
+        ]
+        for name in self._datasets.keys() - set(self._plain):
+            place = 0
+            for low, high in spans:
+                rows = np.s_[place : place + high - low]
+                self._datasets[name].read_direct(out[name], np.s_[low:high], rows)
+                place += high - low
             jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
         for job in jobs:
             job.result()
-        if index is not None and self._ordering:
-            for place, low, high in _placed(spans):
-                for chunk in range(low // index.rows, -(-high // index.rows)):
-                    if chunk not in checked:
-                        begin = place + chunk * index.rows - low
-                        end = place + min((chunk + 1) * index.rows, high) - low
-                        index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
+        if self._ordering and not any(self._shows_order(names) for names in at_once):
+            index.check(chunks, {name: out[name] for name in self._ordering})
         return out
 
-    def _whole_chunks(self, spans: Sequence[tuple[int, int]], index: TraceIndex | None) -> np.ndarray | None:
-        """Return the numbers of the chunks of spans; None: they have to be read in another way."""
-        if _chunks is None or index is None or set(self._plain_gzip.values()) != {index.rows}:
-            return None
-        if len(self._plain_gzip) < len(self._datasets):
-            return None
-        rows = index.rows
-        if any(low % rows or (high % rows and high != self.length) for low, high in spans):
-            return None
-        numbers = [np.arange(low // rows, -(-high // rows)) for low, high in spans]
-        return np.concatenate(numbers) if sum(map(len, numbers)) >= THREADS else None
-
-    def _read_whole(
-        self, index: TraceIndex, chunks: np.ndarray, place: int, out: dict[str, np.ndarray], zeroed: bool
+    def _read_some(
+        self, chunks: np.ndarray, place: int, names: Sequence[str], out: dict[str, np.ndarray], zeroed: bool
     ) -> None:
-        """Read whole chunks to a place of the result, and check their order while they are in the cache."""
-        end = place + len(chunks) * index.rows
-        some = {name: column[place:end] for name, column in out.items() if name in self._datasets}
-        columns = [Column(name, self._places_of(name), column, zeroed) for name, column in some.items()]
-        self._reader.read_whole(self._descriptor, chunks, index.rows, columns)
-        if self._ordering:
-            index.check_chunks(chunks, {name: some[name] for name in self._ordering})
+        """Read chunks of some columns to a place of the result."""
+        end = place + len(chunks) * self._index.rows
+        some = {name: out[name][place:end] for name in names}
+        columns = [Column(name, self._places[name], column, zeroed) for name, column in some.items()]
+        self._reader.read(self._descriptor, chunks, self._index.rows, columns)
+        if self._ordering and self._shows_order(names):
+            self._index.check(chunks, {name: some[name] for name in self._ordering})
 
-    def _places_of(self, name: str) -> np.ndarray:
-        if name not in self._places:
-            self._places[name] = known_places(self._datasets[name], self._told_places.get(name))
-        return self._places[name]
-
-    def _jobs(
-        self, spans: Sequence[tuple[int, int]], out: dict[str, np.ndarray], zeroed: bool
-    ) -> list[list[_Unit]]:
-        """Divide the work among threads."""
-        units = [
-            unit for place, low, high in _placed(spans) for unit in self._units(place, low, high, out, zeroed)
-        ]
-        if len(units) >= THREADS:
-            jobs: list[list[_Unit]] = []
-            rows = _ROWS_OF_JOB
-            for unit in units:
-                if rows >= _ROWS_OF_JOB:
-                    jobs.append([])
-                    rows = 0
-                jobs[-1].append(unit)
-                rows += len(unit[1][0].out)
-            return jobs
-        each = [(first, part) for first, parts in units for part in parts]
-        each.sort(key=lambda one: -one[1].stored_bytes)
-        return [[(first, [part])] for first, part in each]
-
-    def _units(
-        self, place: int, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
-    ) -> Iterator[_Unit]:
-        """Yield the chunks of rows that are wanted at a place of the result, by their first row."""
-        by_row: dict[int, list[ChunkRows]] = {}
-        for name, rows in self._plain_gzip.items():
-            some = self._places_of(name)[:, low // rows : -(-high // rows)].tolist()
-            column = out[name]
-            for first, position, stored_bytes in zip(
-                range(low // rows * rows, high, rows), *some, strict=True
-            ):
-                begin, end = max(first, low), min(first + rows, high)
-                target = column[place + begin - low : place + end - low]
-                part = ChunkRows(name, position, stored_bytes, rows, begin - first, target, zeroed)
-                by_row.setdefault(first, []).append(part)
-        yield from by_row.items()
-
-    def _chunk_in(self, index: TraceIndex, first: int, parts: list[ChunkRows]) -> int | None:
-        """Return the chunk of the index that these parts form with all its columns, or None."""
-        if not self._ordering or first % index.rows:
-            return None
-        whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
-        return first // index.rows if whole.issuperset(self._ordering) else None
-
-    def _read_checked(
-        self, work: Sequence[_Unit], index: TraceIndex | None, chunks: Sequence[int | None]
-    ) -> None:
-        """Read chunks, and check the order of those of the index while they are in the cache."""
-        for (_, parts), chunk in zip(work, chunks, strict=True):
-            self._reader.read(self._descriptor, parts)
-            if index is not None and chunk is not None:
-                index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
-
-
-_Unit: TypeAlias = tuple[int, list[ChunkRows]]
-"""First row of chunks, and what is wanted of them."""
-
-_ROWS_OF_JOB = 1 << 16
-"""Rows that a thread reads at a time."""
-
-
-def _placed(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Yield for each span of rows its place in the result, and the span."""
-    place = 0
-    for low, high in spans:
-        yield place, low, high
-        place += high - low
+    def _shows_order(self, names: Sequence[str]) -> bool:
+        return set(self._ordering) <= set(names)
 
 
 def _is_plain_gzip(dataset: h5py.Dataset) -> bool:

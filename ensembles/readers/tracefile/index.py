@@ -24,7 +24,6 @@ from ensembles.passes.reading import Contents, Ranges
 
 MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
-_NOT_SORTED = "its events are not sorted as its index says"
 _NO_SPAN = int(_LIMITS.max), int(_LIMITS.min)
 
 
@@ -119,40 +118,16 @@ class TraceIndex:
         ends = np.minimum((last + 1) * self.rows, self.length)
         return list(zip((first * self.rows).tolist(), ends.tolist(), strict=True))
 
-    def check(self, chunk: int, columns: Mapping[str, np.ndarray]) -> None:
-        """Check that the rows of a chunk are sorted and agree with the index."""
-        low, length = chunk * self.rows, min(self.rows, self.length - chunk * self.rows)
-        rank, start = columns.get("rank"), columns.get("start")
-        first, last = np.searchsorted(self.row, [low, low + length - 1], "right") - 1
-        begins = np.maximum(self.row[first : last + 1] - low, 0)
-        sound = start is None or (start[0] == self.first_start[chunk] and start[-1] == self.last_start[chunk])
-        told = (rank, start, columns.get("duration"), begins, self.rank[first : last + 1])
-        sound = sound and is_sorted(*told, int(self.max_end[chunk]))
-        if not sound:
-            raise ValueError(_NOT_SORTED)
-
-    def check_chunks(self, chunks: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+    def check(self, chunks: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         """Check that the rows of several chunks, which lie one after the other, agree with the index."""
         told = (columns.get("rank"), columns.get("start"), columns.get("duration"), chunks, self.rows)
         if not _compiled.are_chunks_sorted(*told, *self._numbers):
-            raise ValueError(_NOT_SORTED)
+            raise ValueError("its events are not sorted as its index says")
 
     @cached_property
     def _numbers(self) -> tuple[np.ndarray, ...]:
         columns = (self.row, self.rank, self.first_start, self.last_start, self.max_end)
         return tuple([np.ascontiguousarray(column, np.int64) for column in columns])
-
-
-def is_sorted(
-    rank: np.ndarray | None,
-    start: np.ndarray | None,
-    duration: np.ndarray | None,
-    begins: np.ndarray,
-    ranks: np.ndarray,
-    max_end: int,
-) -> bool:
-    """Test whether rows are sorted as an index states, by the columns that are given."""
-    return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 
 
 class IndexBuilder:

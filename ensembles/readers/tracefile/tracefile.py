@@ -111,7 +111,7 @@ class _Open:
 
     def read(self, chunks: np.ndarray, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """Read some chunks of the index, and check them."""
-        return self.columns.read(self.index.spans_of(chunks), self.pool, self.index, out)
+        return self.columns.read(chunks, self.pool, out)
 
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
@@ -305,15 +305,12 @@ class TraceFileSource:
         return found if found.fit(index.rows, index.chunks) else None
 
     @contextmanager
-    def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
+    def _opened(self, names: Iterable[str], threads: int) -> Iterator[_Open]:
         with _opened(self.path) as file, ThreadPoolExecutor(threads) as pool:
             events = open_group(file, "events")
             find_plugins(events, self.path)
-            names = self._stored if names is None else tuple(names)
-            places = None if self._contents is None else self._contents.places
-            columns = TraceColumns(events, names, self._limits, places)
-            if columns.length != self._index.length:
-                raise ValueError("its columns have different lengths")
+            places = {} if self._contents is None else self._contents.places
+            columns = TraceColumns(events, tuple(names), self._limits, self._index, places)
             yield _Open(columns, self._index, pool)
 
     @property
@@ -331,8 +328,7 @@ class TraceFileSource:
         missing = COLUMNS.keys() - set(self._stored)
         length = len(next(iter(columns.values())))
         columns = {**columns, **{name: np.full(length, MISSING[name], COLUMNS[name]) for name in missing}}
-        make = Events if len(columns) == len(COLUMNS) else Events.partly
-        return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
+        return Events.partly(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
 
 
 def _unknown_parts(group: h5py.Group, known: Iterable[str]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import FEWEST, FEWEST_IN_TIME, FEWEST_SLOW, check_level
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 from ensembles.statistics.extremes.phase_maxima import drawn_maxima
@@ -20,7 +21,6 @@ from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks, 
 from ensembles.statistics.extremes.stationarity import time_blocks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST, FEWEST_IN_TIME, FEWEST_SLOW, check_level
 from ensembles.summaries.bins import bin_edges_s
 
 
@@ -264,7 +264,7 @@ def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarra
 def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> CountedDurations:
     """Keep each call with the probability 1 / by."""
     kept = rng.binomial(sample.count, 1.0 / by)
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    group = sample.group
     size = np.bincount(group, kept, minlength=len(sample.n)).astype(np.int64)
     edges = bin_edges_s()
     used = kept > 0

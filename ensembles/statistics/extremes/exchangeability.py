@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import CERTAIN, FEWEST, FEWEST_SLOW, MOST_SEEN
 from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import CERTAIN, FEWEST, FEWEST_SLOW, MOST_SEEN
 from ensembles.summaries.bins import bin_edges_s
 
 MATTERS = 0.005
@@ -200,7 +200,7 @@ def _component(size: np.ndarray, between: float, squares: float) -> float:
 
 def by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
     """Test whether calls of different phases differ, from their bins."""
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    group = sample.group
     edges = bin_edges_s()
     log_s = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-9))
     return _factor("phase", group, sample.bin, sample.count, log_s, rng)
@@ -227,7 +227,7 @@ def _concentration(sample: CountedDurations, depth: float, rng: np.random.Genera
     """Return the p-value, and the share of the variance, of the slowest calls by phase."""
     longer = np.cumsum(sample.counts[::-1])[::-1]
     first = int(np.argmin(np.abs(longer - max(depth * sample.total, 1.0))))
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    group = sample.group
     slow = np.bincount(group, sample.count * (sample.bin >= first), minlength=len(sample.n))
     total = int(slow.sum())
     size = sample.n.astype(np.float64)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST_SLOW
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST_SLOW
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_CALLS = 100

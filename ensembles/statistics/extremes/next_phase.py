@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import ENOUGH, FEWEST_ALONE, FEWEST_IN_TIME
 from ensembles.statistics import special
 from ensembles.statistics.samples.estimate import MOST_WIDTH
-from ensembles.statistics.samples.level import ENOUGH, FEWEST_ALONE, FEWEST_IN_TIME
 
 WINDOW = 100
 """Number of past errors from which an interval is made."""

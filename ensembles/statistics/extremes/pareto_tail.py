@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST
 from ensembles.statistics.extremes.last_mode import between_ticks_s, last_shoulder_s, tail_calls
 from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, compute_posterior
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST
 from ensembles.summaries.bins import bin_edges_s
 
 _ANDERSON_DARLING = 0.7
@@ -82,9 +82,7 @@ class ParetoTail:
         return mean if parts[rest[1:] < 1e-5].sum() < 0.1 * mean else None
 
 
-def fit_pareto_tail(
-    sample: CountedDurations, largest_s: np.ndarray | None = None, exceedances: int | None = None
-) -> ParetoTail | None:
+def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = None) -> ParetoTail | None:
     """Fit a tail to exchangeable calls."""
     antimode_s = last_shoulder_s(sample)
     at_least = sample.counts[::-1].cumsum()[::-1]
@@ -95,8 +93,6 @@ def fit_pareto_tail(
         return None
     longest = UpperOrderStatistics.from_sample(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
-    if exceedances is not None:
-        return _with_calls(sample, exact, exceedances, first, antimode_s, longest, at_least)
     tail, refuted = None, False
     while True:
         one = _with_calls(sample, exact, wanted, first, antimode_s, longest, at_least)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST_SLOW, MOST_DENSE
 from ensembles.statistics import special
 from ensembles.statistics.extremes.last_mode import last_shoulder_s
 from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
 from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST_SLOW, MOST_DENSE
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
 
 _SURE = 5.0
@@ -33,7 +33,7 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     """Predict the slowest of ``tasks`` calls in each phase, as equally probable cases."""
     edges = bin_edges_s()
     middle = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-10))[sample.bin]
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    group = sample.group
     over = middle - log_median[group]
     begin_s = last_shoulder_s(_counted(over, sample.count), _SURE)
     if begin_s == 0.0:

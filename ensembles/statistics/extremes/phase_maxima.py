@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ensembles.statistics import special
-from ensembles.statistics.extremes.mean_of_maxima import log_left_out, mean_of_maxima_s
-from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
-from ensembles.statistics.extremes.per_phase_exceedance import CASES, maximum_by_share
-from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import (
+from ensembles.model.levels import (
     CERTAIN,
     ENOUGH,
     FEWEST_ALONE,
     LEAST_LOG_S,
     MOST_DENSE,
+    MOST_SEEN,
     SIGNIFICANT,
 )
+from ensembles.statistics import special
+from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
+from ensembles.statistics.extremes.per_phase_exceedance import CASES, maximum_by_share
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_PHASES = 2 * MOST_DENSE
@@ -280,7 +280,7 @@ def _longest_drawn(calls: np.ndarray, tasks: int, level: np.ndarray) -> np.ndarr
 def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     """Return the log of the rank-th longest call of each phase, shape (p, a), with bins spread evenly."""
     edges = np.log(np.maximum(bin_edges_s(), LEAST_LOG_S))
-    phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    phase = sample.group
     total = np.cumsum(sample.count)
     above = (total[sample.begin[1:] - 1][phase] - total).astype(np.float64)
     # One rising key for all phases: how many calls are longer, phase by phase from the last entry to the
@@ -394,3 +394,53 @@ def _shape_of(log_excess: np.ndarray) -> Nodes:
     low, high, count = places[:-1][used], places[1:][used], count[used]
     raw = Excesses(empty, np.expm1(low), np.expm1(high), count)
     return kinds_posterior(raw, Excesses(empty, low, high, count), 0.0).thinned(CASES)
+
+
+_LARGE = 2 * MOST_SEEN
+"""From this number of calls on, Stirling's formula is exact enough, and differences of log Γ are not."""
+
+
+def mean_of_maxima_s(sample: CountedDurations, tasks: int) -> np.ndarray:
+    """Compute the mean of the slowest of N calls drawn without replacement, for each phase.
+
+    Few very long calls decide it, whose chance of being drawn is far smaller than the step of any set of
+    equally probable cases. So it is a sum over all calls of a phase.
+    """
+    phase = sample.group
+    n = sample.n[phase].astype(np.float64)
+    before = np.cumsum(sample.count) - sample.count
+    first = sample.begin[:-1]
+    above = n - (before - before[first][phase]) - sample.count
+    edges = bin_edges_s()
+    longest_s, shortest_s = sample.max_s[phase], sample.min_s[phase]
+    middle_s = 0.5 * (
+        np.clip(edges[sample.bin], shortest_s, longest_s)
+        + np.clip(edges[sample.bin + 1], shortest_s, longest_s)
+    )
+    # The longest call of a phase is one of its last bin, and is known.
+    least = np.maximum(above, 1.0)
+    left_out = np.exp(log_left_out(n, tasks, least)) - np.exp(log_left_out(n, tasks, above + sample.count))
+    top_s = sample.max_s * -np.expm1(log_left_out(sample.n.astype(np.float64), tasks, np.ones(len(sample.n))))
+    found: np.ndarray = top_s + np.bincount(phase, left_out * middle_s, len(sample.n))
+    return found
+
+
+def log_left_out(n: np.ndarray, tasks: int, longest: np.ndarray) -> np.ndarray:
+    """Return the logarithm of ``(n - r)! (n - N)! / ((n - r - N)! n!)``; -inf: some must be drawn."""
+    rest, left = n - tasks, n - tasks - longest
+    possible = left >= 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = (
+            special.gammaln(n - longest + 1)
+            - special.gammaln(n + 1)
+            + special.gammaln(rest + 1)
+            - special.gammaln(np.maximum(left, 0.0) + 1)
+        )
+        # Log Γ of large numbers has no digits left for the chance of a single call.
+        stirling = (
+            longest * np.log1p(-tasks / n)
+            + (n - longest + 0.5) * np.log1p(-longest / n)
+            - (left + 0.5) * np.log1p(-longest / rest)
+        )
+    found = np.where((n >= _LARGE) & (left >= 0.01 * n), stirling, exact)
+    return np.where(possible, np.minimum(found, 0.0), -np.inf)

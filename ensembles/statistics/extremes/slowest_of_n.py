@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import FEWEST, FEWEST_SLOW, MOST_DENSE, check_level
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.exchangeability import (
     SLOW_CALLS,
@@ -18,7 +19,6 @@ from ensembles.statistics.extremes.exchangeability import (
     Exchangeability,
     check_exchangeability,
 )
-from ensembles.statistics.extremes.monotone_in_n import between, bounded, knots, mean_between
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 from ensembles.statistics.extremes.order_statistics import (
     UpperOrderStatistics,
@@ -33,7 +33,6 @@ from ensembles.statistics.moments.quantiles import quantile_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH
-from ensembles.statistics.samples.level import FEWEST, FEWEST_SLOW, MOST_DENSE, check_level
 from ensembles.statistics.special import ndtri
 from ensembles.summaries.bins import bin_edges_s
 
@@ -203,7 +202,7 @@ class SlowestOfN:
         found: dict[int, Prediction] = {}
         # The prediction at the reach is the best known one: others are made monotone from it on.
         bound, mean_s = None, None
-        for knot in knots(tasks, reach):
+        for knot in _knots(tasks, reach):
             one = self._alone(knot, asked, level)
             if one.refused is not None:
                 return one
@@ -212,13 +211,13 @@ class SlowestOfN:
                 row, one = quantile_s(self._atoms, asked), replace(one, mean_s=self._mean_s)
             if bound is not None:
                 row = np.maximum(row, bound) if knot > reach else np.minimum(row, bound)
-                one = replace(one, mean_s=bounded(one.mean_s, mean_s, knot > reach))
+                one = replace(one, mean_s=_bounded(one.mean_s, mean_s, knot > reach))
             rows[knot], found[knot], bound, mean_s = row, one, row, one.mean_s
         below, above = (
             max(knot for knot in rows if knot <= tasks),
             min(knot for knot in rows if knot >= tasks),
         )
-        last, row = found[below], between(rows, below, above, tasks, asked)
+        last, row = found[below], _between(rows, below, above, tasks, asked)
         if (refused := self._too_wide(tasks, *row[np.searchsorted(asked, ends)])) is not None:
             return Prediction(effective=last.effective, refused=refused)
         quantiles_s = row[np.searchsorted(asked, levels)]
@@ -229,7 +228,7 @@ class SlowestOfN:
                 levels < 0.5, np.minimum(quantiles_s, max(middle - half, 0.0)), quantiles_s
             )
             quantiles_s = np.where(levels > 0.5, np.maximum(quantiles_s, middle + half), quantiles_s)
-        mean_s = mean_between(last.mean_s, found[above].mean_s, below, above, tasks)
+        mean_s = _mean_between(last.mean_s, found[above].mean_s, below, above, tasks)
         mean_s = None if mean_s is None else max(mean_s, self._mean_s)
         return replace(last, quantiles_s=quantiles_s, mean_s=mean_s)
 
@@ -239,7 +238,7 @@ class SlowestOfN:
         if not self._by_phase or np.ptp(sample.n) == 0:
             return quantile_s(self._atoms, levels)
         atoms = WeightedValues.from_sample(sample)
-        phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+        phase = sample.group
         atom = np.searchsorted(np.unique(sample.bin), sample.bin)
         share = np.bincount(atom, sample.count / sample.n[phase])
         return quantile_s(atoms, levels, share * sample.total / len(sample.n))
@@ -426,3 +425,49 @@ def _of_phases(sample: CountedDurations, tasks: int, levels: np.ndarray) -> Pred
         maxima.effective,
         unsettled=unsettled(np.median(maxima.log_s, axis=1), maxima.log_median_s),
     )
+
+
+def _knots(tasks: int, anchor: int) -> list[int]:
+    """Return the numbers of calls to predict for: halves or doublings of `anchor` as far as `tasks`."""
+    knots = [anchor]
+    while knots[-1] < tasks:
+        knots.append(2 * knots[-1])
+    while knots[-1] > tasks:
+        if len(knots) > 1 and knots[-1] > anchor:
+            break
+        knots.append(knots[-1] // 2)
+    return knots
+
+
+def _bounded(mean_s: float | None, bound: float | None, upward: bool) -> float | None:
+    """Return a mean that is not below that of fewer calls, or not above that of more."""
+    if upward:
+        return None if mean_s is None or bound is None else max(mean_s, bound)
+    return mean_s if mean_s is None or bound is None else min(mean_s, bound)
+
+
+def _between(
+    rows: dict[int, np.ndarray], below: int, above: int, tasks: int, levels: np.ndarray
+) -> np.ndarray:
+    """Interpolate between the predictions for two numbers of calls.
+
+    Where they are more than a factor of two apart there may be no call between them: then the lower half of
+    the distribution is that of fewer calls, and the upper half that of more.
+    """
+    low_s, high_s = rows[below], rows[above]
+    if below == above:
+        return low_s
+    share = np.log(tasks / below) / np.log(above / below)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = high_s / low_s
+        near = low_s * ratio**share
+    apart = np.where(levels > 0.5, high_s, low_s)
+    return np.where(ratio <= 2.0, near, apart)
+
+
+def _mean_between(
+    mean_s: float | None, farther_s: float | None, below: int, above: int, tasks: int
+) -> float | None:
+    if mean_s is None or farther_s is None or below == above:
+        return farther_s if below == above else None
+    return float(mean_s * (farther_s / mean_s) ** (np.log(tasks / below) / np.log(above / below)))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST_IN_TIME, SIGNIFICANT
 from ensembles.statistics import special
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.phase_maxima import longest_log_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST_IN_TIME, SIGNIFICANT
 
 MOST_STEP = 16
 BLOCKS = 20

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import SIGNIFICANT
 from ensembles.statistics.extremes.exchangeability import Factor
 from ensembles.statistics.extremes.next_phase import NextPhase
 from ensembles.statistics.extremes.order_statistics import Equation1
-from ensembles.statistics.samples.level import SIGNIFICANT
 
 METHODS = {
     "within-reach": "order statistics of exchangeable calls, whatever their distribution",

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST, MOST_DENSE
 from ensembles.statistics import special
 from ensembles.statistics.samples.clock_step import multiples_in_bins
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST, MOST_DENSE
 from ensembles.summaries.bins import bin_low_ns
 
 DEPTH_RATIO = 1.08

@@ -13,8 +13,8 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields
+from ensembles.model.levels import A_TENTH, DRAWS
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
-from ensembles.statistics.samples.level import A_TENTH
 
 ORDERS = (2, 4, 8)
 """Orders that are searched for, in addition to 1."""
@@ -29,7 +29,6 @@ APART = 2.5
 TOLERANCE = A_TENTH
 """Part of a multiple by which a mode may be off."""
 _LEAST_DEVIATION = 0.002
-_DRAWS = 1999
 
 
 @dataclass(frozen=True)
@@ -128,9 +127,9 @@ def find_harmonics(
     if width is not None:
         middle = APART * (np.asarray(width)[1:] + np.asarray(width)[:-1]) / 2
         apart[1:] = np.cumsum(np.minimum(middle, np.abs(np.diff(place))))
-    free = np.sort(rng.uniform(0, reach - apart[-1], (_DRAWS, len(place))), axis=1)
+    free = np.sort(rng.uniform(0, reach - apart[-1], (DRAWS, len(place))), axis=1)
     random = _counted(free + apart, error)[0].max(axis=1)
-    chance = (1 + np.sum(random >= found[0, first])) / (_DRAWS + 1)
+    chance = (1 + np.sum(random >= found[0, first])) / (DRAWS + 1)
     if chance > LARGEST_CHANCE:
         return None
     orders, modes = [1], [first]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import A_TENTH, CERTAIN, FEWEST, RARE, SIGNIFICANT
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics import special
 from ensembles.statistics.modes.clusters import (
@@ -19,7 +20,6 @@ from ensembles.statistics.modes.clusters import (
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import A_TENTH, CERTAIN, FEWEST, RARE, SIGNIFICANT
 from ensembles.summaries.bins import bin_edges_s
 
 _LEAST_PHASES = 4

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST
 from ensembles.statistics import special
 from ensembles.statistics.modes.density import (
     LogCells,
@@ -18,7 +19,6 @@ from ensembles.statistics.modes.density import (
     shortest_span,
 )
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST
 
 _DEGREE = 3
 _REACH = 1.3

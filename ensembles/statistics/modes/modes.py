@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ensembles.model.fields import Fields
-from ensembles.model.units import count_text
+from ensembles.model.levels import A_TENTH, FEWEST, RARE, check_level
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
-from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
 from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
 from ensembles.statistics.modes.kinds import (
     Bump,
@@ -23,12 +24,11 @@ from ensembles.statistics.modes.kinds import (
 )
 from ensembles.statistics.modes.locations import ModeEstimates, measured
 from ensembles.statistics.modes.shoulders import Shoulder, find_shoulders
-from ensembles.statistics.modes.sizes import SizeShares, shares_by_size
 from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
 from ensembles.statistics.modes.time_slices import TimeSlices, find_time_slices
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import FEWEST, RARE, check_level
+from ensembles.summaries.bins import bin_edges_s
 
 _RANGE = np.array([RARE, 1 - RARE])
 
@@ -74,6 +74,86 @@ class Mode(Fields):
     from_s: float = 0.0
     to_s: float = 0.0
     time_share: float | None = None
+
+
+BEYOND = 10.0
+"""Calls that last longer than the slowest mode by this factor are far beyond it."""
+
+LEAST_TIME = A_TENTH
+"""Share of the time of all calls from which on they are reported."""
+
+
+@dataclass(frozen=True)
+class FarCalls(Fields):
+    """The calls that last more than `BEYOND` times as long as the slowest mode."""
+
+    from_s: float  # `BEYOND` times the slowest mode or the end of a cluster that is not a mode, in seconds
+    calls: int  # Number of these calls
+    # share, time_share: Their shares of the calls, and of the time of all calls
+    share: float
+    time_share: float
+
+    def __str__(self) -> str:
+        return (
+            f"beyond the modes: {count_text(self.calls, 'call')} of more than {seconds_text(self.from_s)} "
+            f"({share_text(self.share, None)} of the calls) took {share_text(self.time_share)} of the time, "
+            "which no mode counts"
+        )
+
+
+def find_far_calls(
+    sample: CountedDurations, places_s: Sequence[float], told_to_s: float = 0.0
+) -> FarCalls | None:
+    """Find calls far beyond the modes."""
+    if not places_s:
+        return None
+    edges_s = bin_edges_s()
+    from_s = max(BEYOND * max(places_s), told_to_s)
+    time_s = sample.counts * 0.5 * (edges_s[:-1] + np.minimum(edges_s[1:], sample.max_s.max()))
+    far = edges_s[:-1] >= from_s
+    calls, time_share = int(sample.counts[far].sum()), float(time_s[far].sum() / max(time_s.sum(), 1e-300))
+    if not calls or time_share < LEAST_TIME:
+        return None
+    return FarCalls(float(from_s), calls, calls / sample.total, time_share)
+
+
+_MOST_SIZES = 8
+
+
+@dataclass(frozen=True)
+class SizeShares(Fields):
+    """How the calls of a size, or of a range of sizes, are distributed over the modes."""
+
+    # low_bytes, high_bytes: Smallest and largest size
+    low_bytes: int
+    high_bytes: int
+    calls: int  # Number of calls
+    shares: tuple[float, ...]  # Share of these calls in each mode
+
+    @property
+    def name(self) -> str:
+        """The size, or the range of sizes, for people."""
+        low, high = bytes_text(self.low_bytes), bytes_text(self.high_bytes)
+        return low if self.low_bytes == self.high_bytes else f"{low} – {high}"
+
+
+def shares_by_size(
+    sizes: np.ndarray, durations_s: np.ndarray, ranges_s: Sequence[tuple[float, float]]
+) -> tuple[SizeShares, ...]:
+    """Count the calls of each size in each mode."""
+    kind = np.unique(sizes)
+    number = np.searchsorted(kind, sizes)
+    if len(kind) > _MOST_SIZES:
+        octave = np.floor(np.log2(sizes)).astype(np.int64)
+        number = np.searchsorted(np.unique(octave), octave)
+    ends_s = np.array(ranges_s)
+    inside = [(durations_s >= low) & (durations_s <= high) for low, high in ends_s]
+    rows = []
+    for one in range(int(number.max(initial=-1)) + 1):
+        mine = number == one
+        shares = tuple(float(np.mean(held[mine])) for held in inside)
+        rows.append(SizeShares(int(sizes[mine].min()), int(sizes[mine].max()), int(mine.sum()), shares))
+    return tuple(rows)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import CERTAIN
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.harmonics import LARGEST_CHANCE, TOLERANCE
-from ensembles.statistics.samples.level import CERTAIN
 
 TICKS_S = (0.001, 0.004, 0.010)
 """Ticks of Linux: 1 / CONFIG_HZ for 1,000, 250 and 100 Hz. Time slices are whole numbers of them."""

@@ -13,7 +13,7 @@ from math import comb
 
 import numpy as np
 
-from ensembles.statistics.samples.level import FEWEST_ALONE, MOST_DENSE, MOST_SEEN
+from ensembles.model.levels import FEWEST_ALONE, MOST_DENSE, MOST_SEEN
 
 NAMES = ("mean", "sd", "cv")
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import LEAST_LOG_S, check_level
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, share_text
 from ensembles.statistics.moments.bootstrap_t import NAMES, ResamplingUnits, original
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines
-from ensembles.statistics.samples.level import LEAST_LOG_S, check_level
 from ensembles.summaries.moments import LEAST_FOR_KURTOSIS, LEAST_FOR_SKEWNESS
 
 CALLS_ALONE = (

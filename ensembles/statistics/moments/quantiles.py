@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields, plain
+from ensembles.model.levels import check_level
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.moments.moments import moment_notes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import Estimate, interval_text
-from ensembles.statistics.samples.level import check_level
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.samples.level import FEWEST_ALONE, MOST_DENSE, MOST_SEEN, RARE
+from ensembles.model.levels import FEWEST_ALONE, MOST_DENSE, MOST_SEEN, RARE
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 
 LEAST_STEP_NS = 4.0

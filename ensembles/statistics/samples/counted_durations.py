@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.statistics.samples.level import MOST_DENSE
+from ensembles.model.levels import MOST_DENSE
+from ensembles.model.units import HALF_INT64, S_PER_NS
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.keyed_sums import unique_counts
@@ -44,7 +45,7 @@ def numbered(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[number - low]
 
 
-LARGEST_S = 2.0**62 * 1e-9
+LARGEST_S = HALF_INT64 * S_PER_NS
 """Longest duration that is counted, in seconds."""
 
 
@@ -110,9 +111,7 @@ class CountedDurations:
         )
 
     @classmethod
-    def from_phase_counts(
-        cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
-    ) -> CountedDurations:
+    def from_phase_counts(cls, found: PhaseCounts, phase: np.ndarray | None) -> CountedDurations:
         """Make a sample of the counts of one pass over a run."""
         arrays = found.arrays
         n = arrays["counts"].sum(axis=1)
@@ -133,7 +132,6 @@ class CountedDurations:
             begin=np.searchsorted(row, np.arange(len(ids) + 1)),
             bin=bins,
             count=counts[row, bins],
-            resolution_s=resolution_s,
             phases_known=phase is not None,
             mean_s=mean_ns * 1e-9,
             variance_s2=np.maximum(sums[:, 1] / n - mean_ns**2, 0) * 1e-18,
@@ -183,6 +181,11 @@ class CountedDurations:
         return mean_s, float(weight @ (self.variance_s2 + (self.mean_s - mean_s) ** 2))
 
     @property
+    def group(self) -> np.ndarray:
+        """Place of the phase of each entry of `bin` and `count`: int64, shape (m,)."""
+        return np.repeat(np.arange(len(self.n)), np.diff(self.begin))
+
+    @property
     def total(self) -> int:
         """Number of calls."""
         return int(self.n.sum())
@@ -220,7 +223,8 @@ class CountedDurations:
         entry = np.arange(lengths.sum()) + np.repeat(
             self.begin[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]])[: len(positions)], lengths
         )
-        return CountedDurations(
+        return replace(
+            self,
             phase=self.phase[positions],
             n=self.n[positions],
             min_s=self.min_s[positions],
@@ -228,8 +232,6 @@ class CountedDurations:
             begin=np.concatenate([[0], np.cumsum(lengths)]),
             bin=self.bin[entry],
             count=self.count[entry],
-            resolution_s=self.resolution_s,
-            phases_known=self.phases_known,
             mean_s=None if self.mean_s is None else self.mean_s[positions],
             variance_s2=None if self.variance_s2 is None else self.variance_s2[positions],
         )

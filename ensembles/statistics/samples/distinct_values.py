@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.model.levels import MOST_DENSE
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import MOST_DENSE
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class WeightedValues:
         low_s = np.clip(edges_ns[used] * 1e-9, shortest_s, longest_s)
         high_s = np.clip((edges_ns[used + 1] - 1) * 1e-9, shortest_s, longest_s)
         atom = np.searchsorted(used, data.bin)
-        phase = np.repeat(np.arange(len(data.phase)), np.diff(data.begin))
+        phase = data.group
         value_s = (low_s + high_s) / 2
         exact = data.mean_and_variance
         if exact is not None:

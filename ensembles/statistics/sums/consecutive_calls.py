@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ensembles.model.levels import CERTAIN
 from ensembles.statistics import special
-from ensembles.statistics.samples.level import CERTAIN
 
 MOST_CALLS = 1 << 19
 """Of more calls, runs of consecutive ones are taken, from each task in each phase."""

@@ -20,12 +20,12 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields
+from ensembles.model.levels import MOST_DENSE, check_level
 from ensembles.model.units import count_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, check_tasks
 from ensembles.statistics.extremes.tail import Tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.samples.level import MOST_DENSE, check_level
 from ensembles.statistics.sums.consecutive_calls import MOST_CALLS as MOST_TAKEN
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 from ensembles.summaries.bins import bin_edges_s
@@ -285,7 +285,7 @@ def _calls_by_phase(sample: CountedDurations) -> tuple[np.ndarray, np.ndarray]:
     place = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
     edges = bin_edges_s()
     low, high = edges[sample.bin[entry]], edges[sample.bin[entry] + 1]
-    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))[entry]
+    group = sample.group[entry]
     values_s = low + (place + 0.5) / count[entry] * (high - low)
     values_s = np.clip(values_s, sample.min_s[group], sample.max_s[group])
     last = np.flatnonzero(np.diff(group, append=-1) != 0)

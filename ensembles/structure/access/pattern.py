@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,16 @@ import numpy as np
 
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import ignoring_run
-from ensembles.structure.access.streams import MAIN_SHARE, ORDERS, main_order, orders_of_steps
+from ensembles.structure.access.streams import ORDERS, main_order, orders_of_steps
 from ensembles.structure.access.summary import AccessSummary
 from ensembles.structure.access.task_loops import Shape
 from ensembles.structure.access.uses import LoopUse, Step
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
-    from ensembles.summaries.bysite import Selects
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,9 @@ class Pattern:
     files: tuple[FileGroup, ...]  # Those with most bytes first
 
 
-def find_pattern(run: RecordedRun, selection: Selects | None = None, nested: bool = False) -> Pattern:
+def find_pattern(run: RecordedRun) -> Pattern:
     """Find the access pattern of a run."""
-    made = ignoring_run(partial(AccessSummary, nested))
-    return pattern_of(run.summarize(made, selection=selection), run.files)
+    return pattern_of(run.summarize(ignoring_run(AccessSummary)), run.files)
 
 
 def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
@@ -184,6 +182,7 @@ def _file_groups(
     align = np.full(len(names), np.iinfo(np.int64).max)
     np.minimum.at(align, where, table["align"])
     found: dict[tuple[str, str, str, int | None], dict[str, Any]] = {}
+    most: dict[tuple[str, str, str, int | None], int] = {}
     orders = np.stack([sums[name] for name in ORDERS], axis=1)
     for row, name in enumerate(names.tolist()):
         file, op = divmod(name, len(OPS))
@@ -193,11 +192,12 @@ def _file_groups(
         if known is None and not orders[row, ORDERS.index("unknown")]:
             known = 0
         order = main_order(orders[row])
-        if order == "random" and sums["mixed"][row] > (1 - MAIN_SHARE) * sums["n"][row]:
+        if order == "random" and sums["mixed"][row] > (1 - NEARLY_ALL) * sums["n"][row]:
             order = "mixed"
         place = OPS[op], "shared" if users[file] > 1 else "private", order, known
         group = found.setdefault(
-            place, {"files": 0, "tasks": 0, "calls": 0, "bytes": 0, "again": 0, "most": -1, "overlap": 0}
+            place,
+            {"files": 0, "tasks": 0, "calls": 0, "bytes": 0, "repeated_by_task_bytes": 0, "overlap_bytes": 0},
         )
         group["files"] += 1
         group["tasks"] = max(group["tasks"], int(tasks[row]))
@@ -205,25 +205,13 @@ def _file_groups(
         group["bytes"] += int(sums["bytes"][row])
         distinct = int(sums["distinct"][row])
         for key, value in (
-            ("again", int(sums["bytes"][row]) - distinct),
-            ("overlap", distinct - (whole or 0)),
+            ("repeated_by_task_bytes", int(sums["bytes"][row]) - distinct),
+            ("overlap_bytes", distinct - (whole or 0)),
         ):
             group[key] = None if whole is None or group[key] is None else group[key] + value
-        if sums["bytes"][row] > group["most"]:
-            group["most"], group["example"] = int(sums["bytes"][row]), paths[file]
-    made = [
-        FileGroup(
-            *place,
-            each["files"],
-            each["example"],
-            each["tasks"],
-            each["calls"],
-            each["bytes"],
-            each["again"],
-            each["overlap"],
-        )
-        for place, each in found.items()
-    ]
+        if sums["bytes"][row] > most.get(place, -1):
+            most[place], group["example"] = int(sums["bytes"][row]), paths[file]
+    made = [FileGroup(*place, **each) for place, each in found.items()]
     return tuple(sorted(made, key=lambda group: (-group.bytes, group.example)))
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.model.levels import FEWEST_ALONE, NEARLY_ALL
+
 ORDERS = ("sequential", "strided", "repeated", "random", "first", "unknown")
 """How a transfer follows the one before it. Sequential: it begins where that ended. Strided: offsets grow or
 fall by the same amount as before, or as next. Repeated: the same offset again. First: there is none before,
@@ -15,10 +17,7 @@ one before, is not known."""
 SEQUENTIAL, STRIDED, REPEATED, RANDOM, FIRST, UNKNOWN = range(len(ORDERS))
 
 
-MAIN_SHARE = 0.9
-"""An order is that of a loop or file from this share of its transfers."""
-
-_LEAST_RANDOM = 8
+_LEAST_RANDOM = FEWEST_ALONE
 """Transfers of a step from which its order may be random."""
 
 
@@ -104,7 +103,7 @@ def main_order(orders: np.ndarray) -> str:
     whole = sum(orders.tolist())
     if not whole:
         return ""
-    if unknown > (1 - MAIN_SHARE) * whole:
+    if unknown > (1 - NEARLY_ALL) * whole:
         return "unknown"
     # What is not sequential begins a piece; of these, the kind is asked.
     heads = {"strided": strided, "repeated": repeated, "random": random}
@@ -112,12 +111,12 @@ def main_order(orders: np.ndarray) -> str:
     if not count:
         return "sequential" if sequential else "single"
     name = max(heads, key=lambda each: heads[each])
-    if name == "random" and sequential >= MAIN_SHARE * (whole - first):
+    if name == "random" and sequential >= NEARLY_ALL * (whole - first):
         return "sequential"
     # One jump a stream, such as back to a header, is not another distance each time.
     if name == "random" and count <= first and sequential > count:
         return "sequential"
-    return name if heads[name] >= MAIN_SHARE * count else "mixed"
+    return name if heads[name] >= NEARLY_ALL * count else "mixed"
 
 
 def orders_of_steps(step_orders: np.ndarray, order: str) -> tuple[str, ...]:

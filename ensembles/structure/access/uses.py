@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls, op_of_calls
+from ensembles.model.levels import FEWEST_ALONE
 from ensembles.passes.summary import Summary
 from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, numbered
 from ensembles.structure.access.segments import Part
@@ -23,7 +24,7 @@ from ensembles.structure.access.streams import (
 Step = tuple[int, int, int, int]
 """Operation, smallest and largest size in bytes, how often in a row."""
 
-_LEAST_ITERATIONS = 8
+_LEAST_ITERATIONS = FEWEST_ALONE
 """Iterations in which passes are sought: of fewer, distances agree by accident."""
 
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.fields import Fields
+from ensembles.model.levels import MOST
 from ensembles.structure.ordinals.numbering import RankLevels
 from ensembles.structure.ordinals.trend import Trend, fit_trend
 from ensembles.summaries.bins import ALL_ORDINALS, BIN_COUNT, UNKNOWN_ORDINAL, bin_low_ns, ordinal_range
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.keyed_sums import unique_counts
 
 APART = 1024
 """Ordinals up to this one have separate ensembles; larger ones have 32 ensembles an octave."""
@@ -58,10 +60,6 @@ __all__ = ["APART", "KEPT", "OrdinalEnsembles", "OrdinalTotals", "class_ranges",
 
 KEPT = 1 << 22
 """Largest number of calls that are held for exact quantiles. Others come from bins that are 3.1 % wide."""
-
-LEAST_TASKS = 0.5
-"""Ordinals that fewer than this share of the tasks reach are left out of the trend, as these tasks may
-differ."""
 
 
 class OrdinalEnsembles:
@@ -173,9 +171,7 @@ class OrdinalEnsembles:
         mine = known[cell]
         of_cell = np.zeros(len(known), np.int64)
         of_cell[known] = group
-        place, where = np.unique(of_cell[cell[mine]] * BIN_COUNT + number[mine], return_inverse=True)
-        sums = np.bincount(where.reshape(-1), count[mine], minlength=len(place)).astype(np.int64)
-        found._bins = {"place": place, "count": sums}
+        found._add_bins(of_cell[cell[mine]] * BIN_COUNT + number[mine], count[mine])
         return found
 
     @property
@@ -226,7 +222,7 @@ class OrdinalEnsembles:
             for at in np.flatnonzero(self._n).tolist()
         ]
 
-    def trend(self, seed: int = 0) -> Trend:
+    def trend(self) -> Trend:
         """Test whether calls become slower with their ordinal (`fit_trend`).
 
         The typical duration of an ordinal is the median over tasks of their geometric mean duration.
@@ -235,10 +231,11 @@ class OrdinalEnsembles:
         if not self._by_rank:
             with np.errstate(divide="ignore"):
                 level = np.log(np.maximum(self._quantiles((0.5,))[used, 0], 1e-9))
-            return fit_trend(self._low[used], self._high[used], level, seed=seed)
+            return fit_trend(self._low[used], self._high[used], level)
         tasks = self._tasks()
         assert tasks is not None
-        used = used[tasks[used] >= LEAST_TASKS * tasks[used].max(initial=0)]
+        # Ordinals that fewer tasks reach are left out: these tasks may differ.
+        used = used[tasks[used] >= MOST * tasks[used].max(initial=0)]
         # Ordinals after one that was left out are not its successors.
         used = used[: int(np.argmin(np.append(np.diff(used) == 1, False))) + 1] if len(used) else used
         level = self._by_rank.medians(used)
@@ -246,7 +243,7 @@ class OrdinalEnsembles:
         def by_rank(first: int, last: int) -> np.ndarray:
             return self._by_rank.columns(used[first : last + 1])
 
-        return fit_trend(self._low[used], self._high[used], level, by_rank, seed)
+        return fit_trend(self._low[used], self._high[used], level, by_rank)
 
     def _grow(self, size: int) -> None:
         if size <= len(self._n):
@@ -259,10 +256,8 @@ class OrdinalEnsembles:
         self._max = np.pad(self._max, (0, more))
 
     def _add_bins(self, place: np.ndarray, count: np.ndarray) -> None:
-        joined, where = np.unique(np.concatenate([self._bins["place"], place]), return_inverse=True)
-        sums = np.zeros(len(joined), np.int64)
-        np.add.at(sums, where.reshape(-1), np.concatenate([self._bins["count"], count]))
-        self._bins = {"place": joined, "count": sums}
+        places, counts = np.append(self._bins["place"], place), np.append(self._bins["count"], count)
+        self._bins = dict(zip(("place", "count"), unique_counts(places, counts), strict=True))
 
     def _forget_if_many(self) -> None:
         if self._parts is not None and sum(len(part[0]) for part in self._parts) > self._kept:

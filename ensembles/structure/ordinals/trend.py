@@ -10,19 +10,16 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import A_TENTH, DRAWS, SIGNIFICANT
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import number_text, share_text
 
-LEAST_RISE = 1.1
+LEAST_RISE = 1 + A_TENTH
 """Least ratio of durations that counts as a worsening."""
-
-LEVEL = 0.05
-"""Significance level of the test."""
 
 MOST_POINTS = 64
 """Largest number of points of the test; of more ordinals, neighbours are averaged."""
 
-_PERMUTATIONS = 1999
 _MORE_PERMUTATIONS = 9999
 _SHORT = 24
 """Up to so many points, more permutations are drawn, and a ramp may begin and end at each."""
@@ -62,7 +59,6 @@ def fit_trend(
     high: np.ndarray,
     level: np.ndarray,
     by_rank: np.ndarray | Callable[[int, int], np.ndarray] | None = None,
-    seed: int = 0,
 ) -> Trend:
     """Test for a stretch of ordinals along which calls become slower.
 
@@ -89,14 +85,14 @@ def fit_trend(
     points = level if n <= MOST_POINTS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
     scores, first, last = _best_rise(points[None])
     rank = np.unique(points, return_inverse=True)[1].reshape(-1)
-    chance = _by_chance(tuple(sorted(rank.tolist())), seed)
+    chance = _by_chance(tuple(sorted(rank.tolist())))
     p = float((1 + np.count_nonzero(chance >= scores[0] - 1e-9)) / (1 + len(chance)))
-    rises = p <= LEVEL
+    rises = p <= SIGNIFICANT
     if rises:
-        p = max(p, wander_p(points, seed))
+        p = max(p, wander_p(points))
     a, b, base = _ends(points, int(first[0]), int(last[0]))
     rise = float(np.exp(np.median(points[b : int(last[0]) + 1]) - base))
-    if p > LEVEL or rise < LEAST_RISE:
+    if p > SIGNIFICANT or rise < LEAST_RISE:
         return Trend(False, None, None, None, p, None, _no_trend(p, rise, rises))
     before, behind = int(begin[a]), int(np.append(begin, n)[b + 1]) - 1
     from_, to = int(low[before]), int(high[behind])
@@ -109,17 +105,17 @@ def fit_trend(
 
 
 @lru_cache(maxsize=64)
-def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
+def _by_chance(ranks: tuple[int, ...]) -> np.ndarray:
     """Compute the statistic for random orders of these ranks; equal ones are ties."""
-    count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else _PERMUTATIONS
-    orders = np.random.default_rng(seed).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
+    count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else DRAWS
+    orders = np.random.default_rng(0).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
     return np.concatenate([_best_rise(part)[0] for part in np.array_split(orders, count // 100)])
 
 
 def _no_trend(p: float, rise: float, rises: bool = False) -> str:
-    if p > LEVEL and rises:
+    if p > SIGNIFICANT and rises:
         return f"durations rise, but a load that wanders does as much (p = {p:.2g}): record another run"
-    if p > LEVEL:
+    if p > SIGNIFICANT:
         return f"no significant worsening (p = {p:.2g})"
     by = share_text(abs(rise - 1), 1)
     seen = f"the rise is {by}" if rise >= 1 else f"the end is {by} faster"
@@ -214,38 +210,38 @@ _DRAWS = 600
 """Simulated series of each load, and steps in which the weights of loads are found."""
 
 
-def wander_p(points: np.ndarray, seed: int = 0) -> float:
+def wander_p(points: np.ndarray) -> float:
     """Compute the p-value of the best ramp in a series, against loads that wander.
 
     A ramp is flat up to a point, rises in a straight line or as a root over four or more points, and may go
     on at any other level. The statistic is the ratio of the mean likelihood of ramps, with the height and the
     levels that fit best, to a weighted mean likelihood of `LOADS`. Location and scale do not count. The
-    weights are such that at most `LEVEL` of the simulated series of each load pass this test and that of a
-    random order. Such a test has nearly the most power.
+    weights are such that at most 5 % of the simulated series of each load pass this test and that of a random
+    order. Such a test has nearly the most power.
 
     References
     ----------
     G. Elliott, U. K. Müller and M. W. Watson, "Nearly optimal tests when a nuisance parameter is present
     under the null hypothesis", Econometrica 83, 2015.
     """
-    log_weight, drawn = _without_trend(len(points), seed)
+    log_weight, drawn = _without_trend(len(points))
     found = _of_ramps(points[None]) - np.logaddexp.reduce(_of_loads(points[None]) + log_weight, axis=-1)
     return float((1 + np.count_nonzero(drawn >= found, axis=1).max()) / (1 + _DRAWS))
 
 
 @lru_cache(maxsize=16)
-def _without_trend(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _without_trend(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return log weights of the loads, and the statistic of series of each; −inf: their order is usual."""
-    random = np.random.default_rng([seed, n])
+    random = np.random.default_rng([0, n])
     rows = np.concatenate([random.standard_normal((_DRAWS, n)) @ _whitened(n, load)[0].T for load in LOADS])
-    usual = np.quantile(_by_chance(tuple(range(n)), seed), 1 - LEVEL)
+    usual = np.quantile(_by_chance(tuple(range(n))), 1 - SIGNIFICANT)
     scores = np.concatenate([_best_rise(part)[0] for part in np.array_split(rows, len(rows) // 100)])
     ramps = np.where(scores < usual, -np.inf, _of_ramps(rows)).reshape(len(LOADS), _DRAWS)
     loads = _of_loads(rows).reshape(len(LOADS), _DRAWS, -1)
     log_weight = np.zeros(len(LOADS))
     for step in range(_DRAWS):
         passing = (ramps > np.logaddexp.reduce(loads + log_weight, axis=-1)).mean(axis=1)
-        log_weight += 20 / (1 + step / 20) * (passing - LEVEL)
+        log_weight += 20 / (1 + step / 20) * (passing - SIGNIFICANT)
     return log_weight, ramps - np.logaddexp.reduce(loads + log_weight, axis=-1)
 
 

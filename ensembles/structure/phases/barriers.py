@@ -12,10 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import ANY_ORDER, Summary
-
-NEARLY_ALL = 0.9
-"""Share of the ranks that counts as all of them: some may have been killed, or not recorded."""
 
 _DATA = {"MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block"}
 _UNEQUAL = {"MPI_Allgatherv", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Reduce_scatter"}

@@ -11,6 +11,7 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import Call, Events
+from ensembles.model.levels import FEWEST_ALONE, MOST, SURE
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 
@@ -158,16 +159,16 @@ def _transfers(calls: tuple[Call, ...]) -> np.ndarray:
 GAP_RATIO = 4.0
 """Least ratio of the shortest gap between phases to the longest pause within phases."""
 
-LEVEL = 1e-3
+LEVEL = SURE
 """Probability that gaps without phases are divided, at most."""
 
-IDLE_SHARE = 0.5
+IDLE_SHARE = MOST
 """Least share of the time without I/O in the gaps between phases."""
 
 TIME_SLICE_NS = 10_000_000
 """Longest time slice of usual kernels, ns. Pauses up to it count as equal: they depend on what else runs."""
 
-CALLS_PER_PHASE = 8
+CALLS_PER_PHASE = FEWEST_ALONE
 """Least number of calls per phase on average; half of the phases have at least half as many."""
 
 _LEAST_PAUSES = 20

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.events import OPS, Events, is_io_of_calls
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import Summary
-from ensembles.structure.phases.barriers import NEARLY_ALL
 from ensembles.structure.phases.gap_occupancy import outstanding_gaps
 
 _NO_TRANSFER = ("seek", "meta", "wait")

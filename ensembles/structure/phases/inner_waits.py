@@ -87,19 +87,17 @@ class InnerWaits(Summary):
         waits = chunk[mine]
         phase = self._phases.phase_index(waits)
         columns = (phase, waits.rank, waits.thread, waits.call, waits.start, waits.end)
-        self._hold([np.stack([column.astype(np.int64) for column in columns])[:, phase > 0]])
+        rows = np.stack([column.astype(np.int64) for column in columns])[:, phase > 0]
+        self._hold(rows.shape[1], [rows])
 
-    def _hold(self, parts: list[np.ndarray]) -> None:
-        self._count += sum(part.shape[1] for part in parts)
+    def _hold(self, calls: int, parts: list[np.ndarray]) -> None:
+        self._count += calls
         self._parts = [*self._parts, *parts] if self.is_complete else []
 
     def merge(self, other: InnerWaits) -> None:
         """Add the calls of another part of the run."""
         self._names = self._names or other._names
-        self._parts += other._parts
-        self._count += other._count
-        if not self.is_complete:
-            self._parts = []
+        self._hold(other._count, other._parts)
 
     def condense(self) -> None:
         """Join the parts."""

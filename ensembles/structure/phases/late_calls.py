@@ -13,6 +13,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.model.fields import Fields
+from ensembles.model.levels import MOST
 from ensembles.model.units import NS_PER_S, seconds_text
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import SYNCHRONISING
@@ -20,10 +21,6 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.structure.phases.result import Phases
-
-
-LEAST_PART = 0.5
-"""Least part of a lateness that calls explain, or time outside of them beyond that of others, to be named."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +176,7 @@ class TimeInCalls(Summary):
         call = max(files, key=lambda each: functions[each][1] - functions[each][2])
         calls, time_ns, other_ns = functions[call]
         all_ns = sum(mine_ns - others_ns for _, mine_ns, others_ns in functions.values())
-        if max(time_ns - other_ns, all_ns) < LEAST_PART * later_s * NS_PER_S or time_ns <= other_ns:
+        if max(time_ns - other_ns, all_ns) < MOST * later_s * NS_PER_S or time_ns <= other_ns:
             return None
         file = max(files[call], key=files[call].__getitem__)
         return LateCalls(call.name, call.layer, file, calls, time_ns / NS_PER_S, other_ns / NS_PER_S)
@@ -191,7 +188,7 @@ class TimeInCalls(Summary):
             return None
         begins_s = (self._ends[last][0] - self._ends[middle][0]) / NS_PER_S
         between_s, other_s = self._between_s(last), self._between_s(middle)
-        if begins_s + between_s - other_s < LEAST_PART * later_s:
+        if begins_s + between_s - other_s < MOST * later_s:
             return None
         if last not in self._left or middle not in self._left:
             return LateInPhase(begins_s, between_s, other_s)
@@ -227,7 +224,7 @@ class LateOutside(Fields):
 
     def after(self, left_s: float, call: str) -> LateOutside:
         """Return the same with the collective call that it leaves late, if that explains half or more."""
-        if left_s < LEAST_PART * (self.outside_s - self.others_s):
+        if left_s < MOST * (self.outside_s - self.others_s):
             return self
         return replace(self, left_s=left_s, call=call)
 
@@ -259,7 +256,7 @@ def late_outside(
     late = float((here[mine, worst] - np.nanmedian(others, axis=1)).sum())
     theirs = float(np.nanmedian(np.delete(outside[mine], worst, axis=1), axis=1).sum())
     own = float(outside[mine, worst].sum())
-    is_why = late > 0 and own - theirs >= LEAST_PART * late and own >= LEAST_RATIO * theirs
+    is_why = late > 0 and own - theirs >= MOST * late and own >= LEAST_RATIO * theirs
     return (worst, own, theirs) if is_why else None
 
 
@@ -297,7 +294,7 @@ class LateInPhase(Fields):
             )
         begins = f"it began its first call {seconds_text(self.begins_s)} later"
         later = f"{begins} than rank {middle_task}, in the middle"
-        if self.left_s is not None and self.left_s >= LEAST_PART * self.begins_s:
+        if self.left_s is not None and self.left_s >= MOST * self.begins_s:
             return (
                 f"{later}, as it left {self.call} {seconds_text(self.left_s)} later, although all tasks had "
                 "entered it: it waited there for a processor, or for messages"

@@ -12,11 +12,11 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import Ranges, sample_size
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.structure.phases.barriers import (
-    NEARLY_ALL,
     NO_BARRIERS,
     Barriers,
     has_message_layer,

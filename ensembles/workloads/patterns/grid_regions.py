@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.units import AT_ONCE
+
 _MOST_CELLS = 1 << 24
 
 
@@ -86,7 +88,6 @@ def _cells(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 _MERGED_WHEN = 1 << 21
-_PIECES_AT_ONCE = 1 << 20
 MOST_PIECES = 1 << 28
 
 
@@ -117,16 +118,7 @@ class Regions:
 
     def columns(self) -> tuple[np.ndarray, ...]:
         """Return the attributes in their order."""
-        return (
-            self.rank,
-            self.file,
-            self.offset,
-            self.size,
-            self.pieces,
-            self.stride,
-            self.planes,
-            self.plane_stride,
-        )
+        return tuple(vars(self).values())
 
     def covers(self, file: int, byte: int) -> np.ndarray:
         """Return which calls write a byte, bool, shape (calls,)."""
@@ -263,6 +255,6 @@ def _parts_by_rank(regions: Regions) -> list[Regions]:
     regions, often = regions[order], often[order]
     first_of_task = np.flatnonzero(np.concatenate([[True], regions.rank[1:] != regions.rank[:-1]]))
     before = np.concatenate([[0], np.cumsum(often)])[first_of_task]
-    cuts = first_of_task[np.flatnonzero(np.diff(before // _PIECES_AT_ONCE)) + 1]
+    cuts = first_of_task[np.flatnonzero(np.diff(before // AT_ONCE)) + 1]
     edges = [0, *cuts.tolist(), len(regions)]
     return [regions[slice(begin, end)] for begin, end in pairwise(edges)]

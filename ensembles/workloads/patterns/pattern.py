@@ -38,13 +38,11 @@ def parameter_values(
     return values
 
 
-def evaluate_count(expression: Expression, names: Mapping[str, Number], what: str, least: int = 1) -> int:
+def evaluate_count(expression: Expression, names: Mapping[str, Number], what: str) -> int:
     """Compute the value of an expression for a count."""
     count = expression.evaluate_whole(names)
-    if count < least:
-        raise EnsioError(
-            f'{expression.where}: "{expression.text}": {what} is {count}, it must be at least {least}'
-        )
+    if count < 1:
+        raise EnsioError(f'{expression.where}: "{expression.text}": {what} is {count}, it must be at least 1')
     return count
 
 

@@ -15,6 +15,7 @@ from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING
 from ensembles.model.holds import Holds
+from ensembles.model.levels import RARE
 from ensembles.model.units import count_text, share_text
 from ensembles.run.selection import Selection
 
@@ -78,7 +79,7 @@ _LONE = ("mpiio.open", "mpiio.close", "mpiio.sync", "mpiio.set_size")
 _MOST_PLAIN_BYTES = 16
 """Extent of a file type up to which it is an element: a view of it has no holes."""
 
-OVERLAPPING_SHARE = 0.01
+OVERLAPPING_SHARE = RARE
 """Share of calls that begin before another thread of their task is done, from which on it is said."""
 
 
@@ -122,6 +123,11 @@ class Accesses:
         """A number for each pair of task and file, in the order of both."""
         found: np.ndarray = self.task.astype(np.int64) * len(self.files) + self.file
         return found
+
+    def users(self, which: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return how many tasks make some of the calls on each file."""
+        pairs = np.unique(self.pair[which])
+        return np.bincount(pairs % len(self.files), minlength=len(self.files))
 
     def is_call(self, *names: str) -> np.ndarray:
         """Whether calls are of these names."""
@@ -261,8 +267,7 @@ def with_lone_opens(found: Accesses) -> Accesses:
     """Let tasks that use a file by MPI-IO alone open it alone."""
     if not any(name.startswith("mpiio.") for name in found.names) or found.tasks == 1:
         return found
-    pairs = np.unique(found.pair)
-    users = np.bincount(pairs % len(found.files), minlength=len(found.files))
+    users = found.users()
     alone = [f"{name}_alone" for name in found.names]
     has_one = np.array([name in _LONE for name in found.names])[found.call] & (users[found.file] == 1)
     return replace(

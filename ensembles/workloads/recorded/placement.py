@@ -16,7 +16,7 @@ from ensembles.workloads.recorded.accesses import (
     Accesses,
     sought,
 )
-from ensembles.workloads.recorded.time_of_calls import epochs
+from ensembles.workloads.recorded.costs import epochs
 
 _OF_SIZE = ("posix.ftruncate", "posix.truncate", "posix.fallocate", "mpiio.set_size")
 
@@ -94,8 +94,7 @@ def even(found: Accesses) -> Accesses:
 def _on_shared(found: Accesses) -> np.ndarray:
     """Find transfers that any task may make: independent ones, in files that all tasks have open."""
     opens = (found.op == OPEN) & (found.moved >= 0)
-    pairs = np.unique(found.pair[opens])
-    users = np.bincount(pairs % len(found.files), minlength=len(found.files))
+    users = found.users(opens)
     is_independent = np.array(
         [name.startswith(("posix.", "mpiio.")) and not name.endswith("_all") for name in found.names]
     )

@@ -135,9 +135,7 @@ def flags_of_opens(found: Accesses) -> np.ndarray:
     at_start[order] = ~is_used | (found.offset[order][first] == 0)
     writes_first = np.empty(len(order), bool)
     writes_first[order] = is_used & (op[first] == WRITE)
-    users = np.zeros(len(found.files), np.int64)
-    pairs = np.unique(found.pair)
-    np.add.at(users, pairs % len(found.files), 1)
+    users = found.users()
     reads, writes = found.access & ACCESS_READ > 0, found.access & ACCESS_WRITE > 0
     is_stream = found.is_call("stdio.fopen", "stdio.fdopen")
     flags = np.where(reads & writes, os.O_RDWR, np.where(writes, os.O_WRONLY, os.O_RDONLY))

@@ -20,9 +20,9 @@ from ensembles.workloads.recorded.accesses import (
     WRITE,
     Accesses,
 )
+from ensembles.workloads.recorded.costs import epochs
 from ensembles.workloads.recorded.placement import align, even, gather
 from ensembles.workloads.recorded.plan_of_run import flags_of_opens
-from ensembles.workloads.recorded.time_of_calls import epochs
 
 _LOOKUPS = ("posix.stat", "posix.lstat", "posix.fstatat", "posix.access", "posix.readlink")
 _CHANGES_PATH = ("posix.unlink", "posix.unlinkat", "posix.remove", "posix.rename", "posix.truncate")

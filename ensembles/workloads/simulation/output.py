@@ -197,6 +197,5 @@ class SimulatedProfile:
         """Return the totals by rank and function."""
         rows = np.memmap(self._folder / "ranks", "i8", "r").reshape(-1, len(RANK_COLUMNS))
         table = RankTable(self._text.calls)
-        for number, name in enumerate(RANK_COLUMNS):
-            setattr(table, name, np.ascontiguousarray(rows[:, number]))
+        table.add_rows(self._text.calls, dict(zip(RANK_COLUMNS, rows.T, strict=True)))
         return table

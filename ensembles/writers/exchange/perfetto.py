@@ -20,9 +20,7 @@ from ensembles.model.metadata import Process
 from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-
-BLOCK_EVENTS = 1 << 14
-"""Number of events that are converted to Python objects at a time."""
+from ensembles.writers.exchange.text import BLOCK_EVENTS
 
 ROUNDING_NS = 2
 """Tolerance of nesting: start and duration are rounded to ns, so that an inner call may seem to end later."""

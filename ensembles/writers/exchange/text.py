@@ -61,7 +61,6 @@ class CsvWriter:
     --------
     >>> import sys
     >>> from ensembles.model.events import Events
-    >>> from ensembles.writers.exchange.text import CsvWriter
     >>> CsvWriter(sys.stdout).write(Events.empty())  # doctest: +ELLIPSIS
     rank,thread,call,depth,carried,file,offset,requested,moved,error,...,op,layer,error_name
     """

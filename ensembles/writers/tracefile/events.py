@@ -21,6 +21,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, INDICES, Events
+from ensembles.readers.common.columns import ROWS_AT_ONCE
 from ensembles.readers.native.job_file_codec import shuffle
 from ensembles.readers.tracefile.chunks import THREADS, find_places
 from ensembles.readers.tracefile.index import ChunkContents, IndexBuilder, TraceIndex
@@ -105,9 +106,6 @@ CHUNK_ROWS = 1 << 13
 _MOST_CHUNKS = 1 << 17
 """Chunks of longer runs have more rows: what they hold, and where they are, is read with any events."""
 
-BLOCK_ROWS = 1 << 17
-"""Rows that are read and compressed together, and at most those of a chunk."""
-
 INDEX_MEANINGS = {
     "rank": ("", "tasks that made calls, ascending"),
     "row": ("", "first row of each of these tasks in the events"),
@@ -131,7 +129,7 @@ def write_events(
     datasets = {name: _create_column(group, name, rows, compression) for name in COLUMNS}
     builder, count = IndexBuilder(rows), 0
     store = _deflating if compression is GZIP else _plain
-    block_rows = max(BLOCK_ROWS // rows, 1) * rows
+    block_rows = max(ROWS_AT_ONCE // rows, 1) * rows
     with ThreadPoolExecutor(THREADS) as pool:
         for columns in store(datasets, sorted_blocks(chunks, block_rows, folder), pool):
             for low in range(0, len(columns["rank"]), rows):
@@ -149,7 +147,7 @@ def write_events(
 def rows_of_chunk(most_events: int) -> int:
     """Return the number of rows of a chunk of a run with at most so many events."""
     rows = min(CHUNK_ROWS, max(1024, most_events))
-    while rows < BLOCK_ROWS and most_events > rows * _MOST_CHUNKS:
+    while rows < ROWS_AT_ONCE and most_events > rows * _MOST_CHUNKS:
         rows *= 2
     return rows
 

@@ -7,36 +7,23 @@ its events are written to an unnamed temporary file and merged from there (exter
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import IO, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ensembles.model.events import COLUMNS, Events
 from ensembles.passes.start_order import sort_by_rank_and_start
+from ensembles.readers.common.row_files import MERGED_EVENTS, ColumnFile, StoredRows, merged_blocks
 
 Columns = Mapping[str, np.ndarray]
 
-HELD_ROWS = 1 << 20
-"""Number of events that are sorted in memory (56 bytes each, twice)."""
-
-_BLOCK_ROWS = 1 << 15
-"""Number of events of a sorted run that are read back at a time."""
-
 
 def sorted_blocks(
-    chunks: Iterator[Events], rows: int, folder: str, held_rows: int = HELD_ROWS
+    chunks: Iterator[Events], rows: int, folder: str, held_rows: int = MERGED_EVENTS
 ) -> Iterator[dict[str, np.ndarray]]:
     """Sort the events of a run by rank and start, stably."""
-    with ExitStack() as files:
-        pieces = _sorted_pieces(chunks, lambda: _temporary(files, folder), held_rows)
-        yield from _in_blocks(pieces, rows)
-
-
-def _temporary(files: ExitStack, folder: str) -> IO[bytes]:
-    return files.enter_context(tempfile.TemporaryFile(prefix=".ensio-", dir=folder))
+    return _in_blocks(_sorted_pieces(chunks, folder, held_rows), rows)
 
 
 class _Piece(NamedTuple):
@@ -82,9 +69,7 @@ def _append(waiting: list[_Piece], piece: _Piece) -> None:
         waiting.append(piece)
 
 
-def _sorted_pieces(
-    chunks: Iterator[Events], new_file: Callable[[], IO[bytes]], held_rows: int
-) -> Iterator[_Piece]:
+def _sorted_pieces(chunks: Iterator[Events], folder: str, held_rows: int) -> Iterator[_Piece]:
     """Yield the sorted events in pieces of any length."""
     held: list[_Piece] = []  # of ranks that may continue
     is_sorted = True  # what is held
@@ -123,7 +108,7 @@ def _sorted_pieces(
             runs.add({name: column[:same] for name, column in joined.items()})
             joined = {name: column[same:] for name, column in joined.items()}
             if chunk is None or same < len(rank):
-                yield from runs.merged()
+                yield from runs.merged(held_rows)
                 runs = None
         # The last rank may continue in the next chunk.
         rank = joined["rank"]
@@ -136,10 +121,10 @@ def _sorted_pieces(
         if rest.high - rest.low < held_rows // 2:
             held = [rest]
         else:
-            runs = _Runs(int(rank[cut]), new_file())
+            runs = _Runs(int(rank[cut]), folder)
             runs.add(rest.rows())
     if runs is not None:
-        yield from runs.merged()
+        yield from runs.merged(held_rows)
 
 
 def _continues(before: _Piece | None, piece: _Piece) -> bool:
@@ -166,100 +151,21 @@ def _joined(parts: Sequence[_Piece]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in rows]) for name in COLUMNS}
 
 
-class _Run:
-    """A sorted run in the file: blocks, of which the current one is in memory."""
-
-    def __init__(self) -> None:
-        self.places: list[tuple[int, int, int]] = []  # position in the file, rows, first start
-        self.next = 0
-        self.block: dict[str, np.ndarray] | None = None
-
-    @property
-    def has_more(self) -> bool:
-        """Whether further blocks are in the file."""
-        return self.next < len(self.places)
-
-    @property
-    def next_start(self) -> int:
-        return self.places[self.next][2]
-
-
 class _Runs:
-    """The sorted runs of one rank, in a temporary file."""
+    """Sorted rows of one rank, in pieces in a temporary file."""
 
-    def __init__(self, rank: int, file: IO[bytes]) -> None:
+    def __init__(self, rank: int, folder: str) -> None:
         self.rank = rank
-        self._file = file
-        self._runs: list[_Run] = []
-        self._last_start = 0
+        self._file = ColumnFile(folder)
+        self._pieces: list[StoredRows] = []
 
     def add(self, columns: Columns) -> None:
-        """Append sorted events, to the last run if they continue it."""
-        start = columns["start"]
-        if not len(start):
-            return
-        if not self._runs or start[0] < self._last_start:
-            self._runs.append(_Run())
-        self._last_start = int(start[-1])
-        for low in range(0, len(start), _BLOCK_ROWS):
-            block = {name: column[low : low + _BLOCK_ROWS] for name, column in columns.items()}
-            place = (self._file.tell(), len(block["start"]), int(block["start"][0]))
-            self._runs[-1].places.append(place)
-            for name in COLUMNS:
-                self._file.write(np.ascontiguousarray(block[name]).data)
+        """Append sorted events."""
+        if length := len(columns["start"]):
+            self._pieces.append(self._file.stored(length, columns.items()))
 
-    def merged(self) -> Iterator[_Piece]:
+    def merged(self, at_a_time: int) -> Iterator[_Piece]:
         """Yield all events sorted by start, stably."""
-        with self._file:
-            while True:
-                bound = self._loaded_bound()
-                if bound is None:
-                    break
-                yield from self._up_to(*bound)
-            yield from self._up_to(np.iinfo(np.int64).max, len(self._runs))
-
-    def _loaded_bound(self) -> tuple[int, int] | None:
-        """Load blocks, and return start and run up to which all events are in memory; None: all events."""
-        while True:
-            ends = [
-                (int(run.block["start"][-1]), number)
-                for number, run in enumerate(self._runs)
-                if run.block is not None and run.has_more
-            ]
-            away = [
-                (run.next_start, number)
-                for number, run in enumerate(self._runs)
-                if run.block is None and run.has_more
-            ]
-            if away and (not ends or min(away)[0] <= min(ends)[0]):
-                self._load(self._runs[min(away)[1]])
-                continue
-            return min(ends) if ends else None
-
-    def _load(self, run: _Run) -> None:
-        position, rows, _ = run.places[run.next]
-        run.next += 1
-        self._file.seek(position)
-        run.block = {
-            name: np.frombuffer(self._file.read(rows * dtype.itemsize), dtype)
-            for name, dtype in COLUMNS.items()
-        }
-
-    def _up_to(self, bound: int, of_run: int) -> Iterator[_Piece]:
-        """Yield the events that start before `bound`, and those at `bound` in the runs up to `of_run`."""
-        parts = []
-        for number, run in enumerate(self._runs):
-            if run.block is None:
-                continue
-            start = run.block["start"]
-            cut = int(np.searchsorted(start, bound, "right" if number <= of_run else "left"))
-            if cut:
-                parts.append(_Piece(run.block, 0, cut))
-            left = {name: column[cut:] for name, column in run.block.items()}
-            run.block = left if cut < len(start) else None
-        if len(parts) == 1:
-            yield parts[0]
-        elif parts:
-            joined = _joined(parts)
-            order = np.argsort(joined["start"], kind="stable")
-            yield _Piece({name: column[order] for name, column in joined.items()}, 0, len(order))
+        for columns in merged_blocks(self._pieces, at_a_time):
+            yield _Piece(columns, 0, len(columns["rank"]))
+        self._file.close()

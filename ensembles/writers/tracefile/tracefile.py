@@ -33,12 +33,13 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import MOST_BYTES, name_of, seal, to_bytes
 from ensembles.passes.progress import announced, counted
 from ensembles.passes.reading import ReadRequest
+from ensembles.readers.common.columns import ROWS_AT_ONCE
 from ensembles.readers.tracefile.checked_parts import GROUP, content_identity
 from ensembles.readers.tracefile.index import KEY, ChunkContents
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
-from ensembles.writers.tracefile.events import BLOCK_ROWS, put_column, put_text, put_texts, write_events
+from ensembles.writers.tracefile.events import put_column, put_text, put_texts, write_events
 from ensembles.writers.tracefile.filters import GZIP, Filter
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def write_trace_file(
     capacity = source.capacity
     with target as descriptor, _created(descriptor) as file, announced("writing", path, capacity):
         damage = DamageReport()
-        chunks = counted(source.chunks(ReadRequest(BLOCK_ROWS), damage))
+        chunks = counted(source.chunks(ReadRequest(ROWS_AT_ONCE), damage))
         if summaries is not None:
             chunks = summaries.watch(chunks)
         count, contents = write_events(file, chunks, capacity, compression, _scratch_folder(path))

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from spool_writer import SpoolContent, write_spool
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
-from ensembles.writers.spool import SpoolContent, write_spool
 
 BEGAN_UNIX_NS = 1_700_000_000_000_000_000
 MIB = 1 << 20

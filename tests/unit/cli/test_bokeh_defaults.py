@@ -15,7 +15,7 @@ if sys.argv[1] == "remembering":
     assert "bokeh" in Model.parameters.__func__.__module__
 import ensembles
 from ensembles.viz.report.page import page_of_run
-from ensembles.workloads.synthetic import synthetic_run
+from synthetic_runs import synthetic_run
 synthetic_run(sys.argv[2], 4, 10, seed=2)
 print(hashlib.sha256(page_of_run(ensembles.open(sys.argv[2])).encode()).hexdigest())
 """

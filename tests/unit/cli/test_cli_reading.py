@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands_here import executed as ensio
+from synthetic_runs import SyntheticRun, synthetic_run
 
 import ensembles as en
 from ensembles.model.events import COLUMNS, OPS
-from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 
 pytestmark = pytest.mark.slow
 

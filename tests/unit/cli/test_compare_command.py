@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from commands_here import executed
 from made_spools import made_events, spool
+from spool_writer import POSIX_CALLS, SpoolContent, write_spool
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.units import seconds_text
-from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

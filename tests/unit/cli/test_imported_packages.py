@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from synthetic_runs import synthetic_run
 
 from ensembles.cli.main import COMMANDS
-from ensembles.workloads.synthetic import synthetic_run
 
 HEAVY = (
     "bokeh",

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from commands_here import told
+from synthetic_runs import synthetic_run
 
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
-from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
 

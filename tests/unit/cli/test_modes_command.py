@@ -4,9 +4,9 @@ import json
 
 import pytest
 from commands_here import executed as ensio
+from synthetic_runs import synthetic_run
 
 from ensembles.faces.words import cell
-from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
 

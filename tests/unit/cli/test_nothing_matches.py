@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.cli.main import build_parser, main
 from ensembles.run.nothing_selected import _CONDITIONS, why_nothing
 from ensembles.run.selection import Selection
-from ensembles.workloads.synthetic import synthetic_run
 
 COMMANDS = {
     "events": (),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from project import BUILD
+from synthetic_runs import synthetic_run
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands_here import executed
-
-from ensembles.workloads.synthetic import synthetic_run
+from synthetic_runs import synthetic_run
 
 pytestmark = pytest.mark.slow
 

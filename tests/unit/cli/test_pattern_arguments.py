@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from project import ROOT
 
-from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, find_pattern, parse_overrides, planned
+from ensembles.cli.workload_args import PAPER, add_pattern_arguments, find_pattern, parse_overrides, planned
 from ensembles.model.errors import EnsioError
 
 PATTERNS = ROOT / "testbed" / "patterns"

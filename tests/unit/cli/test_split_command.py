@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from commands_here import executed as ensio
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.statistics.sums.split import predict_split
-from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from commands_here import executed as ensio
 from commands_here import told
+from spool_writer import POSIX_CALLS, SpoolContent, write_spool
+from synthetic_runs import SyntheticRun, synthetic_run
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
 from ensembles.structure.phases.detect import detect_phases, phase_index
-from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from synthetic_runs import synthetic_run
 
 from ensembles.cli import terminal
-from ensembles.workloads.synthetic import synthetic_run
 
 ESCAPE = "\x1b["
 PYTHON = [sys.executable, "-c"]

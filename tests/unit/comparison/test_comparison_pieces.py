@@ -7,7 +7,13 @@ import pytest
 import scipy.stats
 from compared_runs import autoregression, run_of_phases
 
-from ensembles.comparison.components import component_shares, compute_scores, quantile_octaves
+from ensembles.comparison.components import (
+    bin_octaves,
+    component_shares,
+    compute_scores,
+    fit_partition,
+    quantile_octaves,
+)
 from ensembles.comparison.hypothesis_tests import (
     dunn_test,
     kolmogorov_smirnov,
@@ -16,7 +22,6 @@ from ensembles.comparison.hypothesis_tests import (
     smallest_rank_p,
     wasserstein_octaves,
 )
-from ensembles.comparison.mode_partition import bin_octaves, fit_partition
 from ensembles.comparison.model import holm
 from ensembles.comparison.shifts import matched
 from ensembles.comparison.units import (

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from spool_writer import SpoolContent, write_spool
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT, SURROUNDINGS
 from ensembles.model.events import Call
-from ensembles.writers.spool import SpoolContent, write_spool
 
 CALLS = {
     1: Call("open", "posix", "open"),

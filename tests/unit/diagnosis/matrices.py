@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 from builders import EventRows, make_events
+from spool_writer import SpoolContent, write_spool
 
 from ensembles.model.c_layout import EVENT
 from ensembles.model.events import Call, Events
-from ensembles.writers.spool import SpoolContent, write_spool
 
 CALLS = (
     Call("unknown", "posix", "meta"),

@@ -11,7 +11,7 @@ from made_io import MIB, Made, io_run
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
-from ensembles.diagnosis.rules import close_cost
+from ensembles.diagnosis.rules import disk_waits
 from ensembles.diagnosis.rules.one_run import misaligned, whole_in_stripes
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
@@ -77,7 +77,7 @@ def simulated(
 def test_a_close_that_costs_more_than_its_flush_is_found(strength: float, tmp_path: Path) -> None:
     uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
     run = simulated(tmp_path / "run", uncached, {"close-cost": strength}, reopen=1)
-    found = diagnose(run, [close_cost.rule])
+    found = diagnose(run, [disk_waits.close_cost])
     assert [finding.id for finding in found.findings] == ["close-cost"] * bool(strength)
     assert not found.not_examined
     if strength:
@@ -95,7 +95,7 @@ def test_a_close_that_costs_more_than_its_flush_is_found(strength: float, tmp_pa
 def test_a_close_after_absorbed_writes_is_refused_with_what_to_record(tmp_path: Path) -> None:
     cached = {"cache_MiB": 256.0, "stripe_count": 4, "stripe_MiB": 1, "absorb_MB_per_s": 4000.0}
     run = simulated(tmp_path / "run", cached, {"close-cost": 1.0}, reopen=1)
-    found = diagnose(run, [close_cost.rule])
+    found = diagnose(run, [disk_waits.close_cost])
     assert not found.findings
     (refused,) = found.not_examined
     assert "record a run that keeps its files open" in refused.reason
@@ -120,12 +120,12 @@ def test_closes_that_computation_could_hide_are_found_with_less_confidence(tmp_p
     # The cache takes all bytes, each close waits for their flush, and the program computes in between.
     cached = {"cache_MiB": 256.0, "stripe_count": 4, "stripe_MiB": 1, "absorb_MB_per_s": 4000.0}
     runs = [simulated(tmp_path / f"{again}", cached, {}, reopen=again, compute_ms=400) for again in (1, 0)]
-    (found,) = diagnose(runs[0], [close_cost.rule]).findings
+    (found,) = diagnose(runs[0], [disk_waits.close_cost]).findings
     assert (found.id, found.confidence) == ("close-cost", pytest.approx(0.76))
     spans = [np.ptp([each.events.start[0], each.events.end.max()]) * 1e-9 for each in runs]
     low, high = found.gain_s
     assert low <= spans[0] - spans[1] <= 1.1 * high
-    assert not diagnose(runs[1], [close_cost.rule]).findings
+    assert not diagnose(runs[1], [disk_waits.close_cost]).findings
 
 
 def test_records_that_stripes_hold_whole_are_aligned_and_shifted_ones_are_not(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_closes_wait_for_the_cache_only_with_bytes_in_it(size: int, long_us: int
         return [Made("open", 1), Made("pwrite", 2 + size / 1e5, size, number * size), close]
 
     run = io_run(tmp_path / "a", [[each for number in range(600) for each in step(number)]])
-    (found,) = diagnose(run, [close_cost.rule]).findings
+    (found,) = diagnose(run, [disk_waits.close_cost]).findings
     assert ("cache" in found.title) == ("sync before" in found.advice) == (size == MIB)
     assert ("usually" in found.title) == (size != MIB)
 

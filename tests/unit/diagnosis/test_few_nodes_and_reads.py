@@ -15,7 +15,7 @@ from calibration.habits.habit import Planted
 from calibration.habits.measured import Measured
 from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.rules import close_cost
+from ensembles.diagnosis.rules import disk_waits
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import read_model
@@ -149,8 +149,8 @@ def test_closes_that_take_as_long_as_opens_wait_for_the_metadata_server(tmp_path
         step += [Made("MPI_Barrier", 50, gap_us=3000.0)]
         return io_run(tmp_path / name, [step * 12] * 8)
 
-    assert not diagnose(run("alike", 950), [close_cost.rule]).findings
-    (found,) = diagnose(run("longer", 2500), [close_cost.rule]).findings
+    assert not diagnose(run("alike", 950), [disk_waits.close_cost]).findings
+    (found,) = diagnose(run("longer", 2500), [disk_waits.close_cost]).findings
     assert found.id == "close-cost"
 
 

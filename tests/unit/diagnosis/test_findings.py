@@ -18,9 +18,8 @@ from ensembles.diagnosis.diagnose import RULES
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, rate_confidence, rate_severity
 from ensembles.model.events import Events
 from ensembles.model.spans import find_spans, spans_text
-from ensembles.passes import rank_buffer
-from ensembles.passes.group import SummaryRequest
-from ensembles.passes.rank_buffer import RankBuffer
+from ensembles.passes import group
+from ensembles.passes.group import RankBuffer, SummaryRequest
 from ensembles.passes.summary import Summary
 
 
@@ -56,7 +55,7 @@ def pieces_of(
     sizes: list[int], chunk: int, most: int, enough: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[list[int]], int]:
     """The ranks in each piece, and how many were left out."""
-    monkeypatch.setattr(rank_buffer, "ENOUGH", enough)
+    monkeypatch.setattr(group, "ENOUGH", enough)
     rank = np.repeat(np.arange(len(sizes)), sizes)
     columns = {"rank": rank, "start": np.arange(len(rank)), "call": np.zeros(len(rank))}
     events = Events.partly(columns, (), [""])
@@ -92,7 +91,7 @@ def test_a_task_that_does_not_fit_is_left_out_and_the_others_are_whole(chunk, en
 
 
 def test_memory_is_used_again_unless_somebody_keeps_it(monkeypatch):
-    monkeypatch.setattr(rank_buffer, "ENOUGH", 1)
+    monkeypatch.setattr(group, "ENOUGH", 1)
     held, places, kept = RankBuffer((), 100), [], []
     for rank in range(6):
         chunk = Events.partly({"rank": np.full(5, rank), "start": np.full(5, rank)}, (), [""])

@@ -10,13 +10,7 @@ from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.rules import (
-    close_cost,
-    imbalance,
-    slow_target,
-    small_requests,
-    sync_per_write,
-)
+from ensembles.diagnosis.rules import disk_waits, imbalance, slow_resources, small_requests
 
 TARGETS = 6
 STEP = [Made("MPI_Barrier", 1, file=0)]
@@ -45,13 +39,13 @@ def test_a_slow_target_shows_in_syncs_of_its_files(tmp_path: Path) -> None:
     """Files on target 3 take 1 + 100 ms in each of 5 steps, others 1 + 20 ms: 80 ms of each step are lost."""
     noisy = [20_000 + 400 * ((7 * rank) % 5) for rank in range(24)]
     slow = [synced(rank, 100_000 if rank % TARGETS == 3 else noisy[rank]) for rank in range(24)]
-    (found,) = diagnose(own_files(tmp_path / "slow", slow), [slow_target.rule]).findings
+    (found,) = diagnose(own_files(tmp_path / "slow", slow), [slow_resources.slow_target]).findings
     assert found.evidence["target"] == 3
     assert found.evidence["slowdown"] == pytest.approx(101 / 21.8, rel=0.05)
     assert found.where.ranks == ((3, 3), (9, 9), (15, 15), (21, 21))
     assert found.gain_s[0] < 5 * 0.08 < found.gain_s[1]
     healthy = [synced(rank, noisy[rank]) for rank in range(24)]
-    assert not diagnose(own_files(tmp_path / "healthy", healthy), [slow_target.rule]).findings
+    assert not diagnose(own_files(tmp_path / "healthy", healthy), [slow_resources.slow_target]).findings
 
 
 LAYERS = [
@@ -83,7 +77,7 @@ def test_a_close_is_compared_with_the_slowest_target(
         return step * 4
 
     run = own_files(tmp_path / "run", [calls(rank + 1) for rank in range(TARGETS)])
-    answer = diagnose(run, [close_cost.rule])
+    answer = diagnose(run, [disk_waits.close_cost])
     assert [finding.id for finding in answer.findings] == ["close-cost"] * found
     if found:
         assert answer.findings[0].confidence == pytest.approx(0.76)
@@ -121,10 +115,10 @@ def test_syncs_after_many_small_writes_are_found_by_their_bytes(tmp_path: Path, 
             for call in ([write, Made("fsync", 5000)] if number % 30 == 0 else [write])
         ]
 
-    (found,) = diagnose(io_run(tmp_path / "small", [calls(KIB)]), [sync_per_write.rule]).findings
+    (found,) = diagnose(io_run(tmp_path / "small", [calls(KIB)]), [disk_waits.sync_per_write]).findings
     assert (found.evidence["syncs"], found.evidence["bytes_per_sync"]) == (20, 30 * KIB)
     assert found.gain_s[0] < 19 * 5e-3 <= found.gain_s[1]
-    assert not diagnose(io_run(tmp_path / "large", [calls(MIB)]), [sync_per_write.rule]).findings
+    assert not diagnose(io_run(tmp_path / "large", [calls(MIB)]), [disk_waits.sync_per_write]).findings
 
 
 def test_tasks_with_more_bytes_also_flush_longer(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from commands_here import executed
 from project import ROOT
 
 import ensembles as en
-from ensembles.cli.pattern_args import find_pattern
+from ensembles.cli.workload_args import find_pattern
 from ensembles.workloads.simulation.scenarios import read_scenarios, run_scenario
 
 sys.path.insert(0, str(ROOT))

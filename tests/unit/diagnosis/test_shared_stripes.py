@@ -9,8 +9,8 @@ import pytest
 from made_io import KIB, MIB, Made, found_ids, io_run, refusal
 
 import ensembles as en
-from ensembles.diagnosis.rules import lock_contention
-from ensembles.diagnosis.rules.lock_contention import StripeWrites
+from ensembles.diagnosis.rules import stripes
+from ensembles.diagnosis.rules.stripes import StripeWrites
 
 TASKS, STEPS, RECORD = 32, 40, 192 * KIB
 
@@ -88,7 +88,7 @@ def test_a_sample_of_stripes_holds_all_writes_of_each_whatever_the_parts(tmp_pat
     # Records of 192 KiB: some cross the end of a stripe of 1 MiB, and count there twice.
     first, last = run.events.offset // MIB, (run.events.offset + RECORD - 1) // MIB
     assert len(whole["start"]) == TASKS * STEPS + np.count_nonzero(first != last)
-    monkeypatch.setattr(lock_contention, "MOST_ROWS", 300)
+    monkeypatch.setattr(stripes, "MOST_ROWS", 300)
     parts = []
     for ranks in (run.events.rank < 10, run.events.rank >= 10):
         parts.append(StripeWrites.for_run(run))

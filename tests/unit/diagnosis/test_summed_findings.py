@@ -13,7 +13,7 @@ from ensembles.diagnosis.diagnose import RULES, diagnose
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Finding
-from ensembles.diagnosis.summed_case import EvidenceOfSums
+from ensembles.diagnosis.without_calls import EvidenceOfSums
 
 SUMMED = [rule.of_sums() for rule in RULES if isinstance(rule, EvidenceRule) and rule.summed is not None]
 """Rules of sums. Made runs keep their calls too, and so have the sums of all modes."""

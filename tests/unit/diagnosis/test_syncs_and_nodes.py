@@ -7,7 +7,7 @@ import pytest
 import ensembles as en
 from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.rules import sync_per_write
+from ensembles.diagnosis.rules import disk_waits
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import read_model
@@ -68,7 +68,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> en.Run:
 
 
 def test_a_sync_after_each_write_is_found_although_the_last_task_writes_headers(run: en.Run) -> None:
-    found = diagnose(run, [sync_per_write.rule]).findings[0]
+    found = diagnose(run, [disk_waits.sync_per_write]).findings[0]
     assert (found.id, found.severity) == ("sync-per-write", "critical")
     assert found.where.ranks == ((0, 7),)
 

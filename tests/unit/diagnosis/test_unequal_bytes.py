@@ -14,8 +14,8 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import case_of
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.flushes import bytes_to_flush, flushes_alike
 from ensembles.diagnosis.rules import imbalance
+from ensembles.diagnosis.storage_load import bytes_to_flush, flushes_alike
 
 STEPS, TASKS, HEAVY = 6, 8, 5
 

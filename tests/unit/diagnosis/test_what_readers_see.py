@@ -72,9 +72,9 @@ def test_the_same_calls_in_a_short_run_are_critical(tmp_path: Path) -> None:
 
 
 def test_sums_have_the_same_denominator(tmp_path: Path) -> None:
-    from ensembles.diagnosis.rules import not_io, sync_per_write
+    from ensembles.diagnosis.rules import disk_waits, not_io
 
-    rules = [module.rule.of_sums() for module in (not_io, sync_per_write)]
+    rules = [rule.of_sums() for rule in (not_io.rule, disk_waits.sync_per_write)]
     run = io_run(tmp_path / "run", [SYNCED], starts_us=[LATE_US], head=LONG)
     found = [diagnose(run, [rule]).findings[0] for rule in rules]
     assert [each.severity for each in found] == ["note", "note"]

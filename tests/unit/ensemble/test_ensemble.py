@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic_runs import SyntheticRun, synthetic_run
 
 import ensembles as en
 from ensembles.api.run import Events
@@ -16,7 +17,6 @@ from ensembles.cli.options import add_filter_arguments, add_scale_arguments
 from ensembles.cli.questions import selected_ensemble
 from ensembles.model.events import COLUMNS, Call
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 
 TASKS, EVENTS = 6, 42
 

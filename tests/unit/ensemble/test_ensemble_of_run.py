@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import run_of
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.api.run import Run
@@ -24,7 +25,6 @@ from ensembles.run.collect import collect
 from ensembles.run.selection import Selection
 from ensembles.structure.phases import detect
 from ensembles.summaries.runtotals import EventCount
-from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_spools import made_events, spool
+from spool_writer import POSIX_CALLS
 
 import ensembles as en
 from ensembles.model.metadata import WAITS_FOR_DEVICE
-from ensembles.writers.spool import POSIX_CALLS
 
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from synthetic_runs import synthetic_run
 
 from ensembles.cli.main import main
 from ensembles.history.store import History
-from ensembles.workloads.synthetic import synthetic_run
 
 
 @pytest.fixture

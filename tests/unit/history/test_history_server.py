@@ -20,7 +20,7 @@ from night import night, night_record, simulated
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History
 from ensembles.viz.common.figures import titles_of
-from ensembles.viz.history.experiment import experiment
+from ensembles.viz.history.pages import experiment
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))
 
@@ -193,7 +193,7 @@ def test_runs_that_are_added_are_on_the_next_page(place: str, browse: Browser, t
 
 def test_a_run_of_an_older_page(tmp_path: Path) -> None:
     from ensembles.history.check import check
-    from ensembles.viz.history.figures import experiment_data
+    from ensembles.viz.history.pages import experiment_data
 
     history = History(str(tmp_path / "runs.db"), make=True)
     rng = np.random.default_rng(1)

@@ -78,8 +78,7 @@ def test_pages_name_what_changed_and_escape_texts(site: Path) -> None:
 def test_lines_are_durations_and_marks_are_of_their_kind(history: History) -> None:
     from bokeh.models.annotations import Span
 
-    from ensembles.viz.history.figures import experiment_data
-    from ensembles.viz.history.pages import checked, pictures
+    from ensembles.viz.history.pages import checked, experiment_data, pictures
 
     data = experiment_data(history, checked(history)["nightly"])
     writes = next(kind for kind in data.kinds if kind.op == "write")

@@ -62,7 +62,7 @@ def computed(layouts: Layouts, *ranges: np.ndarray) -> dict[tuple[int, int], int
 def test_bytes_of_each_target_are_those_of_its_stripes(
     seed: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "AT_ONCE", block)
     rng = np.random.default_rng(seed)
     stripings = made(rng, 30)
     file, offset = rng.integers(0, 35, 500), rng.integers(-1, 90 * MIB, 500)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from spool_writer import POSIX_CALLS, SpoolContent, write_spool
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
 from ensembles.model.regions import RegionTable, Spans
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 CALLS = POSIX_CALLS | {
     240: Call("phase", "program", "meta"),

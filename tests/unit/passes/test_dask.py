@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 from summaries_that_kill import MARK, Killed
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.model.errors import EnsioError
@@ -35,7 +36,6 @@ from ensembles.summaries.runtotals import EventCount
 from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import Window
 from ensembles.viz.common.task_order import rows_of_tasks, window_of
-from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
 

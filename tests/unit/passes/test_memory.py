@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from ensembles.workloads.synthetic import synthetic_run
+from synthetic_runs import synthetic_run
 
 pytestmark = pytest.mark.slow
 

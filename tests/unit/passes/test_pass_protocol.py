@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
@@ -19,7 +20,6 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.summary import ANY_ORDER, BY_RANK, RANK_ORDER, Requirement, Summary, ignoring_run
 from ensembles.summaries.runtotals import EventCount
-from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 9, 302
 

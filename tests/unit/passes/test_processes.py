@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arrays_of import arrays_of
+from spool_writer import POSIX_CALLS, SpoolContent, write_spool
 from summaries_that_kill import Killed
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -28,8 +30,6 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.collect import collect
 from ensembles.summaries.runtotals import EventCount
 from ensembles.viz.report.data import ReportData
-from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

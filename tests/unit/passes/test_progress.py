@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from synthetic_runs import synthetic_run
 
 from ensembles.cli.main import main
 from ensembles.passes.progress import listen
-from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 4, 5000
 

@@ -7,6 +7,7 @@ import pytest
 from arrays_of import arrays_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.answers.ordinals import Operations, durations_by_ordinal
@@ -15,7 +16,6 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.open_time import OpenTime
-from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 3, 420_000
 SUMMARIES = {"calls": CallTable, "operations": Operations, "open": OpenTime}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.files import user_cache
@@ -29,7 +30,6 @@ from ensembles.structure.phases import detect
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
-from ensembles.workloads.synthetic import synthetic_run
 
 TABLE = ignoring_run(CallTable)
 list_folder = os.listdir

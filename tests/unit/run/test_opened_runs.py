@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from spool_writer import SpoolContent, write_spool
+from synthetic_runs import synthetic_events, synthetic_run
 
 import ensembles as en
 from ensembles.answers.info import answer_info
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.run.information import collect_information
-from ensembles.workloads.synthetic import synthetic_events, synthetic_run
-from ensembles.writers.spool import SpoolContent, write_spool
 
 
 def test_a_synthetic_run_is_read_as_it_was_made(tmp_path: Path) -> None:

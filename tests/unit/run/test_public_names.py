@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from synthetic_runs import synthetic_run
+
 import ensembles as en
-from ensembles.workloads.synthetic import synthetic_run
 
 MOST = 26
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from arrays_of import arrays_of
 from bokeh.models import ColumnDataSource
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles import viz
@@ -27,7 +28,6 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common import task_order
 from ensembles.viz.common.data_for import data_for
 from ensembles.viz.common.single_calls import MOST_CALLS, Window
-from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.tracefile import events as written
 from ensembles.writers.tracefile import tracefile as kept_in_file
 
@@ -51,9 +51,9 @@ def read_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     plain = en.readers.tracefile.chunks.TraceColumns.read
 
-    def counted(self, spans, *args):
-        seen.extend(high - low for low, high in spans)
-        return plain(self, spans, *args)
+    def counted(self, numbers, *args):
+        seen.extend(high - low for low, high in self._index.spans_of(numbers))
+        return plain(self, numbers, *args)
 
     monkeypatch.setattr(en.readers.tracefile.chunks.TraceColumns, "read", counted)
     return seen

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from builders import make_events
+from synthetic_runs import synthetic_run
 
 import ensembles
 from ensembles.cli.main import main
@@ -16,7 +17,6 @@ from ensembles.model.events import Call
 from ensembles.run.requests import boundary_of, requests_of_run
 from ensembles.summaries.calltable import operations_of_transfers
 from ensembles.summaries.sizes import Alignment, SizeTable
-from ensembles.workloads.synthetic import synthetic_run
 
 CALLS = (
     Call("open", "posix", "open"),

@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 from made_spools import made_events, spool
+from spool_writer import POSIX_CALLS
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.answers.scaling import RunRate, run_rate, runs_in_series, scaling
 from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
-from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.spool import POSIX_CALLS
 
 MIB = 1 << 20
 

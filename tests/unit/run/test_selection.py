@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.run.selection import Selection, parse_size, parse_where
-from ensembles.workloads.synthetic import synthetic_run
 
 CALLS = (
     Call("unknown", "unknown", "meta"),

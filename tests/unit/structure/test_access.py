@@ -13,6 +13,7 @@ from commands_here import executed
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import run_of
+from synthetic_runs import synthetic_run
 
 from ensembles.answers.pattern import _row
 from ensembles.cli.main import main
@@ -26,7 +27,6 @@ from ensembles.structure.access.segments import find_parts
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.summary import AccessSummary
 from ensembles.structure.access.uses import IoCalls, coverage_text
-from ensembles.workloads.synthetic import synthetic_run
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 from builders import make_events
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.events import Call
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.fingerprint import WHOLE, Fingerprint, differences
-from ensembles.workloads.synthetic import synthetic_run
 
 
 @pytest.fixture(scope="module")

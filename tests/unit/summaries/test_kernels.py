@@ -192,7 +192,7 @@ def test_compiled_seconds_equal_numpy_to_the_last_bit(seconds: list[float]) -> N
 def test_seconds_are_counted_by_threads_as_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(1).exponential(1e-3, 10_000)
     once = kernels.count_seconds(values, 1e9)
-    monkeypatch.setattr(kernels, "_BLOCK_SECONDS", 700)
+    monkeypatch.setattr(kernels, "AT_ONCE", 700)
     counts, stats = kernels.count_seconds(values, 1e9)
     np.testing.assert_array_equal(counts, once[0])
     np.testing.assert_allclose(stats, once[1], rtol=1e-12)

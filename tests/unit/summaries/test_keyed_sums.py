@@ -64,7 +64,7 @@ def test_sums_are_those_made_row_by_row(keys, seed, with_taken):
     for number, each in enumerate(mine.values()):
         assert found["n"][number] == len(each)
         assert found["whole"][number] == whole[each].sum()
-        assert found["real"][number] == sum(real[each].tolist(), 0.0)
+        assert found["real"][number] == np.add.accumulate(real[each])[-1]  # unlike `sum` of 3.12: one by one
         for name, column in two.items():
             assert found[f"least {name}"][number] == column[each].min()
             assert found[f"most {name}"][number] == column[each].max()

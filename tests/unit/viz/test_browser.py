@@ -13,12 +13,12 @@ from bokeh.embed import file_html
 from bokeh.resources import INLINE
 from made_runs import run_of
 from pages import unpacked
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.viz import histogram, write_report
 from ensembles.viz.common.style import COLOURS, LABELS
-from ensembles.workloads.synthetic import synthetic_run
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip(

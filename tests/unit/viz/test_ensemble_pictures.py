@@ -11,6 +11,7 @@ import pytest
 from bokeh.models import Segment, Title
 from made_runs import run_of
 from scipy.special import ndtri
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles import viz
@@ -22,7 +23,6 @@ from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
 from ensembles.viz.pictures.modes import _mode_label, _reasons, _rejected_modes, label_places
 from ensembles.viz.report.page import shown_ensembles
-from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
 

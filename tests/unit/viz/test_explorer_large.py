@@ -10,6 +10,7 @@ import pytest
 from bokeh.document import Document
 from bokeh.events import ButtonClick
 from bokeh.models import Plot
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.run.collect import collect
@@ -24,7 +25,6 @@ from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.sums import FileSums
 from ensembles.viz.explorer.view import View
-from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"

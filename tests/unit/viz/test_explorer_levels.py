@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.run.collect import collect
@@ -18,7 +19,6 @@ from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.sums import CELLS, ROWS, CellTimes, Levels
 from ensembles.viz.explorer.view import View
-from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000
 

@@ -9,12 +9,14 @@ import pytest
 from bokeh.models import HoverTool, Legend, Title
 from bokeh.plotting import figure
 from made_runs import run_of
+from spool_writer import SpoolContent, write_spool
 
 import ensembles as en
 from ensembles import open as open_run
 from ensembles import viz
 from ensembles.model.c_layout import EVENT
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.statement import Table
 from ensembles.model.units import share_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
@@ -22,7 +24,6 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common.figures import time_range
 from ensembles.viz.common.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
 from ensembles.viz.report.tables import moments
-from ensembles.writers.spool import SpoolContent, write_spool
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)],
@@ -161,14 +162,16 @@ def test_picture_shares_the_time_axis_that_it_is_given(run) -> None:
 
 
 def test_moments_are_of_each_function(run) -> None:
-    table = moments(run)
-    assert table.headers[:4] == ("call", "n", "mean", "std")
-    assert {row[0]: row[1] for row in table.rows} == {"pwrite": "1", "pread": "1", "open": "2"}
-    open_row = next(row for row in table.rows if row[0] == "open")
-    assert open_row[2] == open_row[7] == "15.0 ms"  # of two calls, the median is between them
-    assert open_row[4:6] == ["–", "–"]
-    assert open_row[6] == "10.0 ms"
-    assert open_row[-1] == "20.0 ms"
+    table, _ = moments(run)
+    assert isinstance(table, Table)
+    assert [column.header for column in table.columns[:4]] == ["call", "n", "mean", "std"]
+    rows = {row[0]: row for row in zip(*(column.values for column in table.columns), strict=True)}
+    assert {name: row[1] for name, row in rows.items()} == {"pwrite": 1, "pread": 1, "open": 2}
+    open_row = rows["open"]
+    assert open_row[2:8:5] == pytest.approx((0.015, 0.015))  # of two calls, the median is between them
+    assert open_row[4:6] == ("–", "–")
+    assert open_row[6] == pytest.approx(0.01)
+    assert open_row[-1] == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(

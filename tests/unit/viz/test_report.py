@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from made_runs import run_of
 from pages import unpacked
+from spool_writer import SpoolContent, write_spool
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -27,8 +29,6 @@ from ensembles.run.reading import RunReading
 from ensembles.viz import write_report
 from ensembles.viz.report import page as report
 from ensembles.viz.report.data import ReportData
-from ensembles.workloads.synthetic import synthetic_run
-from ensembles.writers.spool import SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

@@ -12,6 +12,7 @@ from bokeh.document import Document
 from bokeh.models import HoverTool, Legend, Quad, Step, Title
 from bokeh.plotting import figure
 from made_runs import run_of
+from synthetic_runs import synthetic_run
 
 import ensembles
 from ensembles import viz
@@ -23,7 +24,6 @@ from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.viz.common.style import COLOURS
 from ensembles.viz.report.folded import _of_phases
-from ensembles.workloads.synthetic import synthetic_run
 
 MIB = 1 << 20
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bokeh.models import Legend, LogScale, Title
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles import viz
@@ -12,7 +13,6 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
 from ensembles.viz.pictures.comparison import QUANTILES
-from ensembles.workloads.synthetic import synthetic_run
 
 
 def ensemble(n: int = 4096, scale: float = 1.0, seed: int = 1) -> en.Ensemble:

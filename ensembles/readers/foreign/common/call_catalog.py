@@ -57,7 +57,6 @@ def canonical_function(name: str, layer: str) -> Call:
 
     Examples
     --------
-    >>> from ensembles.readers.foreign.common.call_catalog import canonical_function
     >>> canonical_function("__xstat64", "posix")
     Call(name='stat', layer='posix', op='meta')
     >>> canonical_function("MPI_File_iwrite_at", "mpiio").op

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ensembles.model.events import Call
 from ensembles.model.metadata import Process
@@ -13,22 +14,21 @@ from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 MOST_CALLS = 1 << 15
 
 
-class IdTable(dict[Hashable, int]):
+class IdTable(dict[Any, int]):
     """A dictionary of numbers that calls a function for new keys.
 
     Examples
     --------
-    >>> from ensembles.readers.foreign.common.id_tables import IdTable
     >>> table = IdTable(lambda name: 10 * len(name))
     >>> table["read"], table["read"], len(table)
     (40, 40, 1)
     """
 
-    def __init__(self, make: Callable[[Hashable], int]) -> None:
+    def __init__(self, make: Callable[[Any], int]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, key: Hashable) -> int:
+    def __missing__(self, key: Any) -> int:
         number = self[key] = self._make(key)
         return number
 

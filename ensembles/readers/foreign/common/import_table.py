@@ -10,17 +10,15 @@ file through a window on each piece.
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING, Events
 from ensembles.model.metadata import RunMetadata
@@ -31,12 +29,22 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import RankSizes, ReadRequest
 from ensembles.readers.common.columns import NEEDED, CompletionOrder, unsound
+from ensembles.readers.common.row_files import (
+    EVENT_BYTES,
+    MERGED_EVENTS,
+    ColumnFile,
+    StoredRows,
+    merged_blocks,
+    order_of,
+)
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "error": 0, **MISSING}
 """Values of the columns that a block may lack. Every block has the other columns."""
 
+CARRIED_BY = {op: CONSTANTS[f"ENSIO_CARRIED_{op.upper()}"] for op in ("read", "write")}
+"""Bit of the column ``carried`` of calls inside a read, and inside a write."""
 
 _LEAST_IN_MEMORY_EVENTS = 1 << 16
 
@@ -89,6 +97,8 @@ class ImportedSource:
             in_memory = min(in_memory, max(budget.held_events, _LEAST_IN_MEMORY_EVENTS))
         try:
             self._table = sorted_table(self._blocks(), path, in_memory)
+            if trace.summary() is not None:  # sums stand for all calls
+                self._table = sorted_table((), path)
         except MemoryError as error:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata
@@ -154,8 +164,7 @@ class ImportedSource:
                 yield self._events({name: column[first : first + most] for name, column in columns.items()})
 
     def _events(self, columns: Mapping[str, np.ndarray]) -> Events:
-        make = Events if len(columns) == len(COLUMNS) else Events.partly
-        return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
+        return Events.partly(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
 
     def _key_at(self, row: int) -> tuple[int, int]:
         """Return rank and start of a row."""
@@ -194,11 +203,6 @@ def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 IN_MEMORY_EVENTS = 1 << 22
 """Number of calls that are sorted in memory. Their columns are packed: 0.1 GB if most numbers are small."""
 
-MERGED_EVENTS = 1 << 20
-"""Total number of calls in the windows of a merge."""
-
-_LEAST_WINDOW = 256
-
 
 class MemoryTable:
     """A table of events in memory, with the interface of `StoredRows`."""
@@ -221,6 +225,14 @@ def sorted_table(
     blocks: Iterable[Mapping[str, np.ndarray]], trace: str, in_memory: int = 0, merged: int = 0
 ) -> MemoryTable | StoredRows:
     """Sort all calls of some blocks by rank and start, stably."""
+
+    def reason_of(error: OSError) -> EnsioError:
+        folder = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")
+        return EnsioError(
+            f"the calls of {trace} do not fit into {folder} ({error.strerror or error}): "
+            f"set TMPDIR to a folder with space for {2 * EVENT_BYTES} bytes per call"
+        )
+
     in_memory = in_memory or IN_MEMORY_EVENTS
     held: list[dict[str, PackedColumn]] = []
     count = 0
@@ -230,28 +242,25 @@ def sorted_table(
         for block in blocks:
             length = len(block["rank"])
             if held and count + length > in_memory:
-                file = file or ColumnFile(trace)
-                pieces.append(_stored(held, file))
+                file = file or ColumnFile(reason_of=reason_of)
+                pieces.append(file.stored(count, _sorted(held)))
                 held, count = [], 0
             held.append({name: PackedColumn(column) for name, column in block.items()})
             count += length
             del block  # so that the reader can free it before it makes the next one
         if file is None:
             return MemoryTable({name: PackedColumn(column) for name, column in _sorted(held)})
-        pieces.append(_stored(held, file))
-        return _merged(pieces, trace, merged or MERGED_EVENTS)
+        pieces.append(file.stored(count, _sorted(held)))
+        out = ColumnFile(reason_of=reason_of).reserve(sum(map(len, pieces)))
+        done = 0
+        for block in merged_blocks(pieces, merged or MERGED_EVENTS):
+            for name, column in block.items():
+                out.write(name, done, column)
+            done += len(block["rank"])
+        return out
     finally:
         if file is not None:
             file.close()
-
-
-def _order_of(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Return the order by rank and start; None: the rows are sorted already."""
-    rank, start = columns["rank"], columns["start"]
-    same, later = rank[1:] == rank[:-1], start[1:] >= start[:-1]
-    if bool(np.all((rank[1:] > rank[:-1]) | (same & later))):
-        return None
-    return np.lexsort((start, rank))
 
 
 def _sorted(held: list[dict[str, PackedColumn]]) -> Iterator[tuple[str, np.ndarray]]:
@@ -262,85 +271,13 @@ def _sorted(held: list[dict[str, PackedColumn]]) -> Iterator[tuple[str, np.ndarr
     def joined(name: str) -> np.ndarray:
         return np.concatenate([block[name].unpacked() for block in blocks] or [np.empty(0, COLUMNS[name])])
 
-    order = _order_of({name: joined(name) for name in ("rank", "start")})
+    order = order_of({name: joined(name) for name in ("rank", "start")})
     for name in COLUMNS:
         # Column by column, so that only one is in memory as it is.
         column = joined(name)
         for block in blocks:
             del block[name]
         yield name, column if order is None else column[order]
-
-
-def _stored(held: list[dict[str, PackedColumn]], file: ColumnFile) -> StoredRows:
-    table = file.reserve(sum(len(block["rank"]) for block in held))
-    for name, column in _sorted(held):
-        table.write(name, 0, column)
-    return table
-
-
-class _Window:
-    """A window on the next rows of a piece."""
-
-    def __init__(self, piece: StoredRows, rows: int) -> None:
-        self._piece = piece
-        self._rows = rows
-        self._low = 0
-        self.keys: dict[str, np.ndarray] = {}
-        self._fill()
-
-    def _fill(self) -> None:
-        self.keys = self._piece.read(self._low, self._low + self._rows, ("rank", "start"))
-
-    def __len__(self) -> int:
-        return len(self.keys["rank"])
-
-    @property
-    def last(self) -> tuple[int, int]:
-        """Rank and start of the last row in the window."""
-        return int(self.keys["rank"][-1]), int(self.keys["start"][-1])
-
-    @property
-    def sees_end(self) -> bool:
-        """Whether the window reaches the end of the piece."""
-        return self._low + len(self) >= len(self._piece)
-
-    def until(self, bound: tuple[int, int], with_equals: bool) -> int:
-        """Count the rows in the window before a key, with or without those equal to it."""
-        rank, start = bound
-        low = int(np.searchsorted(self.keys["rank"], rank, "left"))
-        high = int(np.searchsorted(self.keys["rank"], rank, "right"))
-        side: Literal["left", "right"] = "right" if with_equals else "left"
-        return low + int(np.searchsorted(self.keys["start"][low:high], start, side))
-
-    def take(self, count: int) -> dict[str, np.ndarray]:
-        """Return the next rows, and advance the window."""
-        rows = self._piece.read(self._low, self._low + count)
-        self._low += count
-        self._fill()
-        return rows
-
-
-def _merged(pieces: Sequence[StoredRows], trace: str, at_a_time: int) -> StoredRows:
-    out = ColumnFile(trace).reserve(sum(map(len, pieces)))
-    windows = [_Window(piece, max(at_a_time // len(pieces), _LEAST_WINDOW)) for piece in pieces]
-    done = 0
-    while windows := [window for window in windows if len(window)]:
-        # Rows after the earliest end of a window may have to wait for rows that are not in a window yet.
-        ends = [(window.last, place) for place, window in enumerate(windows) if not window.sees_end]
-        bound, at = min(ends) if ends else (max(window.last for window in windows), len(windows))
-        # Stability: of equal rows, those of earlier pieces come first. The piece of the bound may have more.
-        taken = [
-            window.take(count)
-            for place, window in enumerate(windows)
-            if (count := window.until(bound, with_equals=place <= at))
-        ]
-        keys = {name: np.concatenate([rows[name] for rows in taken]) for name in ("rank", "start")}
-        order = _order_of(keys)
-        for name in COLUMNS:
-            column = np.concatenate([rows.pop(name) for rows in taken])
-            out.write(name, done, column if order is None else column[order])
-        done += len(keys["rank"])
-    return out
 
 
 _KINDS = tuple(np.dtype(kind) for kind in ("u1", "u2", "u4"))
@@ -383,107 +320,3 @@ class PackedColumn:
         values = part.astype(self._dtype)
         values += self._least
         return values
-
-
-EVENT_BYTES = sum(dtype.itemsize for dtype in COLUMNS.values())
-
-_ALIGNMENT = 8
-
-
-class ColumnFile:
-    """Tables of events in an unnamed file below ``TMPDIR``.
-
-    Tables are stored one after another, and so are the columns of each table.
-    """
-
-    def __init__(self, trace: str) -> None:
-        self._trace = trace
-        self._end = 0
-        with self._failures_told():
-            # On Linux such a file has no name: even kill -9 leaves nothing behind.
-            self._file = tempfile.TemporaryFile(buffering=0, prefix="ensio-")  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-
-    def reserve(self, length: int) -> StoredRows:
-        """Reserve space for a table."""
-        places = {}
-        begin = self._end
-        for name, dtype in COLUMNS.items():
-            places[name] = self._end
-            self._end += -(-length * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
-        with self._failures_told():
-            os.ftruncate(self._file.fileno(), self._end)
-            if self._end > begin:
-                # Access to a mapped page that the disk has no space for would raise SIGBUS.
-                os.posix_fallocate(self._file.fileno(), begin, self._end - begin)
-        return StoredRows(self, places, length)
-
-    def write(self, place: int, values: np.ndarray) -> None:
-        """Write an array at an offset in bytes."""
-        view = np.ascontiguousarray(values).data.cast("B")
-        with self._failures_told():
-            while len(view):
-                done = os.pwrite(self._file.fileno(), view, place)
-                view, place = view[done:], place + done
-
-    def read(self, place: int, length: int, dtype: np.dtype) -> np.ndarray:
-        """Read an array at an offset in bytes into new memory."""
-        values = np.empty(length, dtype)
-        view = values.data.cast("B") if length else memoryview(b"")
-        with self._failures_told():
-            while len(view):
-                done = os.preadv(self._file.fileno(), [view], place)
-                if not done:
-                    raise OSError(0, "the file was truncated")
-                view, place = view[done:], place + done
-        return values
-
-    def map(self, place: int, length: int, dtype: np.dtype) -> np.ndarray:
-        """Map an array at an offset in bytes: the kernel loads pages on access and may drop them again."""
-        if not length:
-            return np.empty(0, dtype)
-        first = place // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        size = place - first + length * dtype.itemsize
-        with self._failures_told():
-            mapping = mmap.mmap(self._file.fileno(), size, prot=mmap.PROT_READ, offset=first)
-        return np.frombuffer(mapping, dtype, length, place - first)
-
-    def close(self) -> None:
-        """Close the file. Mapped arrays remain valid."""
-        self._file.close()
-
-    @contextmanager
-    def _failures_told(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            folder = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")
-            raise EnsioError(
-                f"the calls of {self._trace} do not fit into {folder} ({error.strerror or error}): "
-                f"set TMPDIR to a folder with space for {2 * EVENT_BYTES} bytes per call"
-            ) from error
-
-
-class StoredRows:
-    """A table of events in a `ColumnFile`, made by `ColumnFile.reserve`."""
-
-    def __init__(self, file: ColumnFile, places: dict[str, int], length: int) -> None:
-        self._file = file
-        self._places = places
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def write(self, name: str, low: int, values: np.ndarray) -> None:
-        """Write rows of a column, from row `low` on."""
-        self._file.write(self._places[name] + low * COLUMNS[name].itemsize, values)
-
-    def read(self, low: int, high: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """Read rows into new memory; if they are all rows, map them from the file."""
-        low, high = max(low, 0), min(high, self._length)
-        get = self._file.map if high - low == self._length else self._file.read
-        return {
-            name: get(self._places[name] + low * COLUMNS[name].itemsize, max(high - low, 0), COLUMNS[name])
-            for name in (COLUMNS if names is None else names)
-        }

@@ -44,7 +44,6 @@ def _ways(
     writes: Sequence[str],
     others: Sequence[str],
     sizes: str | None,
-    longest: bool,
 ) -> tuple[CounterMapping, ...]:
     transfers = (
         CounterMapping(
@@ -52,7 +51,7 @@ def _ways(
             tuple(counts),
             f"BYTES_{done}",
             f"F_{kind}_TIME",
-            f"F_MAX_{kind}_TIME" if longest else None,
+            f"F_MAX_{kind}_TIME" if sizes is not None else None,
             (f"F_{kind}_START_TIMESTAMP",),
             (f"F_{kind}_END_TIMESTAMP",),
             None if sizes is None else f"SIZE_{kind}_{sizes}",
@@ -79,7 +78,6 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
         ["WRITES"],
         ["OPENS", "SEEKS", "STATS", "FSYNCS", "FDSYNCS"],
         "",
-        True,
     ),
     "MPI-IO": _ways(
         "mpiio",
@@ -88,7 +86,6 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
         [f"{kind}_WRITES" for kind in _KINDS],
         ["INDEP_OPENS", "COLL_OPENS", "SYNCS"],
         "AGG_",
-        True,
     ),
     "STDIO": _ways(
         "stdio",
@@ -97,7 +94,6 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
         ["WRITES"],
         ["OPENS", "SEEKS", "FLUSHES"],
         None,
-        False,
     ),
     "DFS": _ways(
         "dfs",
@@ -106,7 +102,6 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
         ["WRITES", "WRITEXS"],
         ["OPENS", "GLOBAL_OPENS", "LOOKUPS", "DUPS", "GET_SIZES", "PUNCHES", "REMOVES", "STATS"],
         "",
-        True,
     ),
     "DAOS": _ways(
         "daos",
@@ -123,7 +118,6 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
             *(f"KV_{what}" for what in ("OPENS", "REMOVES", "LISTS", "DESTROYS")),
         ],
         "",
-        True,
     ),
 }
 """Counters of reads, writes and other calls, by module.

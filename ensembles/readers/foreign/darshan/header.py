@@ -36,8 +36,12 @@ _COMPRESSIONS = ("zlib", "bzip2")
 """By their numbers in the header."""
 
 MOST_JOB_BYTES = 1 << 16
-LONGEST = 1328
-"""Maximum length of the header, bytes."""
+
+
+def _shape(is_old: bool, order: str = "<") -> tuple[int, struct.Struct]:
+    """Return the number of modules of a format, and the layout of the header behind its first 16 bytes."""
+    count = 16 if is_old else 64
+    return count, struct.Struct(f"{order}{'B3xI' if is_old else 'B7xQ'}{2 + 2 * count}Q{count}I")
 
 
 class DamagedLog(Exception):
@@ -68,7 +72,6 @@ def log_version(beginning: bytes) -> str | None:
     Examples
     --------
     >>> import struct
-    >>> from ensembles.readers.foreign.darshan.header import MAGIC, log_version
     >>> log_version(b"3.41".ljust(8, bytes(1)) + struct.pack("<q", MAGIC))
     '3.41'
     """
@@ -91,10 +94,8 @@ def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
             f"{path} is a Darshan log of format {version}, which Darshan's library does not read: "
             "convert it with darshan-convert of the Darshan release that wrote it"
         )
-    old = version < "3.41"
-    count = 16 if old else 64  # modules
     swapped = struct.unpack_from("<q", beginning, 8)[0] != MAGIC
-    shape = struct.Struct(f"{'>' if swapped else '<'}{'B3xI' if old else 'B7xQ'}{2 + 2 * count}Q{count}I")
+    count, shape = _shape(version < "3.41", ">" if swapped else "<")
     if len(beginning) < 16 + shape.size:
         raise damaged(path, f"it ends after {size_bytes:,} bytes, within its header")
     compression, _, *numbers = shape.unpack_from(beginning, 16)
@@ -113,7 +114,8 @@ def _read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
 def open_header(path: str) -> Header:
     """Read and check the header of a log, and the job's description, of which the library checks little."""
     with Reading(path), open_regular(path) as file:
-        header = _read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
+        longest = 16 + _shape(is_old=False)[1].size
+        header = _read_header(path, file.read(longest), os.fstat(file.fileno()).st_size)
         file.seek(header.job[0])
         packed = file.read(min(header.job[1], MOST_JOB_BYTES))
     unpacking = zlib.decompressobj() if header.is_zlib else bz2.BZ2Decompressor()
@@ -227,11 +229,11 @@ def _exactly(stream: IO[bytes], length: int) -> bytes:
     return data
 
 
-def start_library(module: str, *arguments: str, shared: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Start a process that runs a module of this folder, and so Darshan's library."""
+def start_library(*arguments: str, shared: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start a process that runs Darshan's library (`sandbox_process`)."""
     # -P: do not import modules from the current directory.
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", f"{__package__}.{module}", *arguments],
+        [sys.executable, "-P", "-m", f"{__package__}.sandbox_process", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ from ensembles.model.events import Call
 from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.model.units import LATEST_S, MOST_TASKS, count_text, seconds_text
+from ensembles.readers.foreign.common.id_tables import FileIds
 from ensembles.readers.foreign.darshan.counter_semantics import WAYS
 from ensembles.readers.foreign.darshan.counters import Counters
 from ensembles.readers.foreign.darshan.header import DamagedLog
@@ -45,7 +46,7 @@ class JobState:
     counted: Counter[Call] = field(default_factory=Counter)  # Number of DXT segments by kind of call
     nameless: set[int] = field(default_factory=set)
     hosts: dict[int, str] = field(default_factory=dict)  # Name of the node by rank
-    _numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
+    files: FileIds = field(default_factory=FileIds)
 
     def see_end(self, after_s: float) -> None:
         """Extend this log's life to the end of a call, s since its start: job times are whole seconds."""
@@ -58,23 +59,21 @@ class JobState:
         """Add paths of files by their ids."""
         self.paths.update(zip(identity.tolist(), map(str, names), strict=True))
 
-    def see(self, metadata: RunMetadata, identity: np.ndarray) -> np.ndarray:
-        """Return the file numbers of the run for file ids, and add new files to the metadata."""
-        found = np.empty(len(identity), np.int64)
-        for i, known in enumerate(identity.tolist()):
-            path = self.paths.get(known, "")
-            if not path:
-                self.nameless.add(known)
-            if path not in self._numbers:
-                self._numbers[path] = len(metadata.files)
-                metadata.files.append(path)
-            found[i] = self._numbers[path]
-        return found
+    def see(self, identity: np.ndarray) -> np.ndarray:
+        """Return the file numbers of the run for file ids."""
+        paths = {known: self.paths.get(known, "") for known in identity.tolist()}
+        self.nameless.update(known for known, path in paths.items() if not path)
+        return np.array([self.files.number(paths[known]) for known in identity.tolist()], np.int64)
 
     def see_hosts(self, rank: np.ndarray, host: np.ndarray, names: list[str]) -> None:
         """Add the nodes on which ranks ran."""
         for of_rank, number in zip(rank.tolist(), host.tolist(), strict=True):
             self.hosts.setdefault(of_rank, str(names[number]))
+
+    def leave_calls_out(self) -> None:
+        """Forget the segments: the counters alone are shown."""
+        self.has_segments = False
+        self.hosts.clear()
 
     def count(self, parts: SegmentBlocks) -> None:
         """Count segments by kind of call."""
@@ -120,6 +119,7 @@ def unread(state: JobState) -> tuple[str, ...]:
 def finish(metadata: RunMetadata, state: JobState, counters: Counters, converter: Converter) -> None:
     """Complete the metadata after the whole log has been read."""
     metadata.mode = "trace" if state.has_segments else "profile"
+    metadata.files = state.files.paths
     metadata.threads = len(converter.threads) if state.has_segments else metadata.tasks
     metadata.hosts = sorted({host for host in state.hosts.values() if host})
     if state.mounts:

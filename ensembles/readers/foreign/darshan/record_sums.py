@@ -60,7 +60,6 @@ _NO_SUM = (
     "VARIANCE_RANK_BYTES",
 )
 _FIRST, _LAST = "_START_TIMESTAMP", "_END_TIMESTAMP"
-_PENDING = 1 << 16
 _COMMON = 4096
 """Number of different common sizes that are kept; fewer are rare."""
 
@@ -75,15 +74,15 @@ class RecordSums:
         self._sizes: Counter[int] = Counter()
         self._strides: Counter[int] = Counter()
         self._alignment: dict[str, set[int]] = {"memory": set(), "file": set()}
-        self._rows = _Rows()
+        self._pending: list[dict[str, np.ndarray]] = []
 
     def add(
         self,
         names: tuple[Sequence[str], Sequence[str]],
         columns: Sequence[np.ndarray],
         file: np.ndarray,
-    ) -> None:
-        """Add records."""
+    ) -> bool:
+        """Add records, and return whether they have reads or writes."""
         identity, rank, whole, real = columns
         prefix = PREFIXES[self.module]
         is_time = np.array(["VARIANCE" not in name for name in names[1]])
@@ -102,7 +101,8 @@ class RecordSums:
         for calls, time in ((reads, "F_READ_TIME"), (writes, "F_WRITE_TIME"), (others, "F_META_TIME")):
             if time in value:
                 self.negative_times += int(((value[time] < 0) & (calls > 0)).sum())
-        self._rows.add(row | _extremes(value, row, rank))
+        self._pending.append(row | _extremes(value, row, rank))
+        return bool(reads.any() or writes.any())
 
     def _add_totals(self, value: Mapping[str, np.ndarray]) -> None:
         for name, column in value.items():
@@ -143,9 +143,11 @@ class RecordSums:
                 self._alignment[name].update(np.unique(value[counter][value[counter] > 0])[:16].tolist())
 
     def rows(self) -> Mapping[str, np.ndarray]:
-        """Return the sums of each record by name: one row for each file and rank."""
-        self._rows.compact()
-        return self._rows.table
+        """Return the sums of each record by name: a module has one for each file and rank."""
+        parts = self._pending
+        if len(parts) > 1:
+            self._pending = [{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}]
+        return self._pending[0] if parts else {}
 
     def finished(self, run_time_s: float) -> ModuleCounters:
         """Make the tables."""
@@ -194,45 +196,20 @@ def _extremes(
     shared = rank < 0
     # A record without any time has no slowest rank, and its time is known to be 0.
     known = shared & ((value.get("F_SLOWEST_RANK_TIME", np.zeros(n)) > 0) | (total_s == 0))
-    slowest_s = np.where(
-        shared, np.where(known, np.maximum(value.get("F_SLOWEST_RANK_TIME", 0.0), 0), np.nan), total_s
-    )
-    fastest_s = np.where(
-        shared, np.where(known, np.maximum(value.get("F_FASTEST_RANK_TIME", 0.0), 0), np.nan), total_s
-    )
+    ends_of = {}
+    for word in ("slowest", "fastest"):
+        time_s = np.maximum(value.get(f"F_{word.upper()}_RANK_TIME", 0.0), 0)
+        of_shared = np.where(known, value.get(f"{word.upper()}_RANK", missing), -1)
+        ends_of[f"{word}_rank"] = np.where(shared, of_shared, rank)
+        ends_of[f"{word}_s"] = np.where(shared, np.where(known, time_s, np.nan), total_s)
     return {
         "max_byte": np.maximum(value.get("MAX_BYTE_READ", missing), value.get("MAX_BYTE_WRITTEN", missing)),
         "longest_read_s": np.maximum(value.get("F_MAX_READ_TIME", np.zeros(n)), 0),
         "longest_write_s": np.maximum(value.get("F_MAX_WRITE_TIME", np.zeros(n)), 0),
         "start_s": np.minimum.reduce(starts) if starts else np.full(n, np.inf),
         "end_s": np.maximum.reduce(ends) if ends else np.zeros(n),
-        "slowest_rank": np.where(shared, np.where(known, value.get("SLOWEST_RANK", missing), -1), rank),
-        "slowest_s": slowest_s,
-        "fastest_rank": np.where(shared, np.where(known, value.get("FASTEST_RANK", missing), -1), rank),
-        "fastest_s": fastest_s,
+        **ends_of,
     }
-
-
-class _Rows:
-    """Records reduced to the columns of the tables, in one row per file and rank."""
-
-    def __init__(self) -> None:
-        self.table: dict[str, np.ndarray] = {}
-        self._pending: list[dict[str, np.ndarray]] = []
-        self._count = 0
-
-    def add(self, row: dict[str, np.ndarray]) -> None:
-        self._pending.append(row)
-        self._count += len(row["rank"])
-        if self._count > _PENDING + len(self.table.get("rank", ())) // 2:
-            self.compact()
-
-    def compact(self) -> None:
-        """Concatenate what was added; the records of a module are unique by file and rank."""
-        parts = ([self.table] if self.table else []) + self._pending
-        if parts:
-            self.table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        self._pending, self._count = [], 0
 
 
 def _by_file(rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

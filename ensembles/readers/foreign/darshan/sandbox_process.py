@@ -25,8 +25,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.header import ROWS, SEGMENT_BYTES, Header, open_header, write_frame
 from ensembles.readers.foreign.darshan.library import DarshanError, Log, error_frame, warm_up
 
-COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
 SUMMED = ("MPI-IO", "DFS", "DAOS", "POSIX", "STDIO")
+COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", *SUMMED)
 TRACED = ("DXT_MPIIO", "DXT_POSIX")
 
 _RECORD = "Qqq64sqq"

@@ -9,6 +9,7 @@ import numpy as np
 
 from ensembles.model.events import Call
 from ensembles.model.units import LONGEST_S, MOST_THREADS
+from ensembles.readers.foreign.common.import_table import CARRIED_BY
 from ensembles.readers.foreign.darshan.header import DamagedLog
 
 CALLS = {
@@ -16,8 +17,6 @@ CALLS = {
     "DXT_MPIIO": (Call("MPI_File_read", "mpiio", "read"), Call("MPI_File_write", "mpiio", "write")),
 }
 """Calls for the reads and writes of a module; DXT does not record the function."""
-
-_READ, _WRITE = 1, 2
 
 Columns = dict[str, np.ndarray]
 
@@ -91,7 +90,8 @@ class Converter:
         }
         if parts.module == "DXT_MPIIO":
             columns["depth"] = columns["carried"] = np.zeros(len(length), "u1")
-            what = np.repeat(np.where(parts.is_write, _WRITE, _READ).astype("u1"), parts.count)
+            kind = np.where(parts.is_write, CARRIED_BY["write"], CARRIED_BY["read"])
+            what = np.repeat(kind.astype("u1"), parts.count)
             self._sorted = None
             self._around.append(
                 {name: columns[name] for name in ("rank", "thread", "start")} | {"end": end, "what": what}
@@ -127,7 +127,7 @@ class Converter:
         found = np.zeros(len(key), "u1")
         unique, first = np.unique(key[order], return_index=True)
         for thread, mine in zip(unique.tolist(), np.split(order, first[1:]), strict=True):
-            for what, (starts, ends) in zip((_READ, _WRITE), self._sorted.get(thread, ()), strict=False):
+            for what, (starts, ends) in zip(CARRIED_BY.values(), self._sorted.get(thread, ()), strict=False):
                 if len(starts):
                     before = np.searchsorted(starts, start[mine], side="right")
                     inside = (before > 0) & (ends[np.maximum(before, 1) - 1] >= end[mine])
@@ -142,7 +142,7 @@ class Converter:
         unique, first = np.unique(key[order], return_index=True)
         found = {}
         for thread, mine in zip(unique.tolist(), np.split(order, first[1:]), strict=True):
-            parts = (mine[around["what"][mine] == what] for what in (_READ, _WRITE))
+            parts = (mine[around["what"][mine] == what] for what in CARRIED_BY.values())
             found[thread] = tuple(
                 (around["start"][part], np.maximum.accumulate(around["end"][part])) for part in parts
             )

@@ -9,6 +9,7 @@ import mmap
 import os
 import struct
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,14 +64,7 @@ def read(path: str) -> DarshanImport:
             f"history (ensio history add --darshan {path})"
         )
     paths = sorted(headers, key=lambda log: (headers[log].start_ns, log))
-    counted = [log for _, log in read_counters([log] for log in paths)] if len(paths) > 1 else []
-    lacking = [log.path for log in counted if isinstance(log, CountedLog) and log.lacks_calls]
-    found = DarshanImport(*paths, counts_only=bool(lacking))
-    if 0 < len(lacking) < len(paths):
-        found.metadata.note(
-            f"{len(lacking):,} of {len(paths):,} logs, such as {lacking[0]}, have counters only: the single "
-            "calls (DXT) of the others are not shown, name a log for its calls"
-        )
+    found = DarshanImport(*paths)
     note_others(found.metadata.note, others, "Darshan")
     if not os.path.isdir(path):
         _note_siblings(found.metadata, path, headers[path])
@@ -93,14 +87,14 @@ def _note_siblings(metadata: RunMetadata, path: str, header: Header) -> None:
 class DarshanImport(ForeignTrace):
     """A Darshan log, or several of one job; a `ForeignTrace`."""
 
-    def __init__(self, *paths: str, counts_only: bool = False) -> None:
+    def __init__(self, *paths: str) -> None:
         self._paths, self.path = paths, paths[0]
-        self.counts_only = counts_only
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
         self.state = job.JobState()
         self._converter = segments.Converter(CALLS)
         self._sums: dict[str, RecordSums] = {}
         self._heatmaps = HeatMapSums()
+        self._moved = self._is_traced = False  # whether this log has reads or writes, and calls
 
     @cached_property
     def counters(self) -> counters.Counters:
@@ -114,9 +108,12 @@ class DarshanImport(ForeignTrace):
             os.ftruncate(memory, max_events * SEGMENT_BYTES)
             # Not closed explicitly: arrays in the traceback of an error may still refer to it.
             shared = mmap.mmap(memory, max_events * SEGMENT_BYTES, prot=mmap.PROT_READ)
+            lacking = []
             for path in self._paths:
-                self.path = path
+                self.path, self._moved = path, False
                 yield from self._blocks(memory, shared, max_events)
+                lacking += [path] if self._moved and not self._is_traced else []
+            self._leave_calls_out(lacking)
             job.finish(self.metadata, self.state, self.counters, self._converter)
         except DamagedLog as error:
             raise damaged(self.path, str(error)) from error
@@ -133,27 +130,38 @@ class DarshanImport(ForeignTrace):
             self._heatmaps.finished(),
             job.unread(self.state),
         )
+        if any((each.totals.get("MMAPS") or 0) > 0 for each in self.metadata.counters.modules.values()):
+            self.metadata.has_maps()
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        child = start_library("sandbox_process", self.path, str(memory), str(max_events), shared=[memory])
+        child = start_library(self.path, str(memory), str(max_events), shared=[memory])
         acknowledgements, frames = _pipes(child)
         try:
             while True:
                 head, arrays = read_frame(frames)
                 if head.get("kind") == "end":
                     return
-                is_traced = head.get("kind") == "segments"
-                block = None
-                if not (is_traced and self.counts_only):
-                    block = self.taken(head, arrays, shared, max_events)
+                block = self.taken(head, arrays, shared, max_events)
                 if block is not None:
                     yield block
-                if is_traced:
                     with suppress(BrokenPipeError):
                         acknowledgements.write(b"+")
                         acknowledgements.flush()
         finally:
             end_library(child)
+
+    def _leave_calls_out(self, lacking: Sequence[str]) -> None:
+        """Show counters only if some logs of a run lack the calls that they count."""
+        logs = len(self._paths)
+        if not lacking or logs == 1:
+            return
+        self.state.leave_calls_out()
+        self._converter = segments.Converter(CALLS)
+        if len(lacking) < logs:
+            self.metadata.note(
+                f"{len(lacking):,} of {logs:,} logs, such as {lacking[0]}, have counters only: the single "
+                "calls (DXT) of the others are not shown, name a log for its calls"
+            )
 
     def taken(
         self,
@@ -182,6 +190,7 @@ class DarshanImport(ForeignTrace):
             )
         if kind == "job":
             job.describe(self.metadata, self.state, head)
+            self._is_traced = any(map(segments.CALLS.__contains__, head["modules"]))
         elif kind == "names":
             self.state.add_names(arrays[0], head["names"])
         elif kind == "layout":
@@ -203,13 +212,14 @@ class DarshanImport(ForeignTrace):
         stamps = np.array([name.endswith("_TIMESTAMP") for name in names[1]])
         self.state.see_end(float(real[:, stamps].max(initial=0.0)))
         real = np.where(stamps & (real > 0), real + self.state.after_s, real)
-        file = self.state.see(self.metadata, identity)
+        file = self.state.see(identity)
         if module not in self._sums:
             known = self.state.modules[module]
             self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
         # Calls of MPI-IO lie around those of the same log only: each log has other numbers of files.
         of_log = identity + np.uint64(self.state.first_rank)
-        self._sums[module].add(names, (of_log, rank, whole, real), file)
+        moved = self._sums[module].add(names, (of_log, rank, whole, real), file)
+        self._moved |= moved and module in counter_semantics.WAYS and module != "STDIO"
 
     def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
         attribute = encode_layout(components)
@@ -227,7 +237,7 @@ class DarshanImport(ForeignTrace):
             rank,
             count,
             is_write,
-            self.state.see(self.metadata, identity),
+            self.state.see(identity),
             bool(head["has_threads"]),
             bool(head["has_offsets"]),
             bool(head["swapped"]),
@@ -274,13 +284,6 @@ class CountedLog:
     has_segments: bool  # Whether the log also has DXT segments, which are not read
     is_partial: bool  # Whether Darshan lacked memory for some files
 
-    @property
-    def lacks_calls(self) -> bool:
-        """Whether the log counts reads or writes that DXT would have traced."""
-        calls = [self.summary.calls[number] for number in self.summary.cells["call"].tolist()]
-        moves = any(call.layer != "stdio" and call.op in ("read", "write") for call in calls)
-        return moves and not self.has_segments
-
 
 def read_counters(runs: Iterable[Sequence[str]]) -> Iterator[tuple[str, CountedLog | EnsioError]]:
     """Read the counters of the logs of many runs with one process."""
@@ -288,7 +291,7 @@ def read_counters(runs: Iterable[Sequence[str]]) -> Iterator[tuple[str, CountedL
     try:
         for path, *others in runs:
             if child is None:  # after damage, frames of that log may be left in the pipe
-                child = start_library("sandbox_process")
+                child = start_library()
                 head = read_frame(_pipes(child)[1])[0]
                 if "library" in head:
                     raise MissingLibrary(head["library"])
@@ -337,8 +340,8 @@ def _counted(child: subprocess.Popen[bytes], *paths: str) -> CountedLog:
         tasks=metadata.tasks,
         start_ns=state.start_ns,
         end_ns=state.end_ns,
-        files=len(metadata.files) - 1,
-        summary=log.counters.summary(metadata.files),
+        files=len(state.files.paths) - 1,
+        summary=log.counters.summary(state.files.paths),
         has_segments=any(module.startswith("DXT_") for module in state.modules),
         is_partial=any(bool(known["partial"]) for known in state.modules.values()),
     )
@@ -370,8 +373,10 @@ class HeatMapSums:
     """Sums of the records of the module HEATMAP: one for each interface and rank."""
 
     def __init__(self) -> None:
-        self._maps: dict[str, tuple[float, np.ndarray, np.ndarray, dict[int, tuple[int, int]]]] = {}
+        self._width_s: dict[str, float] = {}
+        self._ranks: dict[str, dict[int, list[int]]] = {}
         self._grids: dict[str, tuple[_Grid, _Grid]] = {}
+        self._moved: Counter[str] = Counter()
 
     def add(self, name: str, width_s: float, arrays: Sequence[np.ndarray]) -> None:
         """Add a record."""
@@ -381,34 +386,35 @@ class HeatMapSums:
         if min(written.min(initial=0), read.min(initial=0)) < 0:
             raise DamagedLog("a heat map in it is negative")
         module = name.removeprefix(_PREFIX)
-        known = self._maps.get(module, (width_s, np.zeros(0, np.int64), np.zeros(0, np.int64), {}))
-        if known[0] != width_s:
+        if self._width_s.setdefault(module, width_s) != width_s:
             raise DamagedLog("the heat maps of its ranks have bins of different widths")
-        sums = _longer_sum(known[1], read), _longer_sum(known[2], written)
-        known[3][int(rank[0])] = (int(read.sum()), int(written.sum()))
-        if max(float(column.astype("f8").sum()) for column in sums) > HALF_INT64:
+        moved = [sum(column.tolist()) for column in (read, written)]
+        self._moved[module] += sum(moved)
+        if self._moved[module] > HALF_INT64:
             raise DamagedLog("the sums of a heat map are impossibly large")
-        self._maps[module] = (width_s, *sums, known[3])
-        for grid, moved in zip(
-            self._grids.setdefault(module, (_Grid(), _Grid())), (read, written), strict=True
-        ):
-            grid.add(int(rank[0]), moved)
+        self._ranks.setdefault(module, {})[int(rank[0])] = moved
+        grids = self._grids.setdefault(module, (_Grid(), _Grid()))
+        for grid, column in zip(grids, (read, written), strict=True):
+            grid.add(int(rank[0]), column)
 
     def finished(self) -> dict[str, HeatMap]:
         """Return the sums by name of the interface."""
-        return {
-            module: HeatMap(
-                width_s,
-                read,
-                written,
-                np.array(sorted(ranks), np.int64),
-                np.array([ranks[rank][0] for rank in sorted(ranks)], np.int64),
-                np.array([ranks[rank][1] for rank in sorted(ranks)], np.int64),
-                self._grids[module][0].per_row,
-                *(grid.rows for grid in self._grids[module]),
+        found = {}
+        for module, (read, written) in self._grids.items():
+            ranks = sorted(self._ranks[module].items())
+            read_by_rank, written_by_rank = np.array([moved for _, moved in ranks], np.int64).T
+            found[module] = HeatMap(
+                self._width_s[module],
+                read.rows.sum(axis=0),
+                written.rows.sum(axis=0),
+                np.array([rank for rank, _ in ranks], np.int64),
+                read_by_rank,
+                written_by_rank,
+                read.per_row,
+                read.rows,
+                written.rows,
             )
-            for module, (width_s, read, written, ranks) in self._maps.items()
-        }
+        return found
 
 
 def _with_shape(rows: np.ndarray, count: int, bins: int) -> np.ndarray:
@@ -416,11 +422,4 @@ def _with_shape(rows: np.ndarray, count: int, bins: int) -> np.ndarray:
         return rows
     found = np.zeros((count, bins), np.int64)
     found[: len(rows), : rows.shape[1]] = rows
-    return found
-
-
-def _longer_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    found = np.zeros(max(len(a), len(b)), np.int64)
-    found[: len(a)] += a
-    found[: len(b)] += b
     return found

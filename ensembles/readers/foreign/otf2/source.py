@@ -19,14 +19,15 @@ from typing import IO
 
 import numpy as np
 
-from ensembles.files.untrusted import beginning_of, open_regular
+from ensembles.files.untrusted import SMALL_PART_BYTES, beginning_of, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Call
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import COLUMNS, UNKNOWN, SurroundingsTable
-from ensembles.model.units import MOST_CALLS, MOST_THREADS
+from ensembles.model.units import MOST_THREADS
 from ensembles.readers.common.columns import unsound
+from ensembles.readers.foreign.common.id_tables import MOST_CALLS, CallIds, IdTable
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.otf2.definitions import Definitions
 from ensembles.recorder import otf2_program as link
@@ -60,11 +61,9 @@ ROW = np.dtype(
 
 NO_NUMBER = 0xFFFFFFFF
 
-MOST_MEMORY_BYTES = 2 << 30
-"""Memory limit of the reading processes, which hold all definitions."""
-
 MOST_DEFINITION_BYTES = 1 << 30
-_MOST_MESSAGE_BYTES = 64 << 20
+MOST_MEMORY_BYTES = 2 * MOST_DEFINITION_BYTES
+"""Memory limit of the reading processes, which hold all definitions."""
 
 MOST_PROCESSES = min(8, len(os.sched_getaffinity(0)))
 """Number of reading processes. More than eight produce rows faster than Python can process them."""
@@ -87,17 +86,13 @@ _COUNTED = {
 def find_anchor(path: str, beginning: bytes | None) -> str | None:
     """Find the anchor file of an archive: the file itself, or the only one in the folder."""
     if beginning is not None:
-        return path if _has_magic(beginning) else None
+        return path if beginning[2:6] == MAGIC else None
     try:
         paths = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".otf2"))
-        anchors = [each for each in paths if _has_magic(beginning_of(each, 6))]
+        anchors = [each for each in paths if beginning_of(each, 6)[2:] == MAGIC]
     except OSError:
         return None
     return anchors[0] if len(anchors) == 1 else None
-
-
-def _has_magic(beginning: bytes) -> bool:
-    return beginning[2:6] == MAGIC
 
 
 def recognises(path: str, beginning: bytes | None) -> bool:
@@ -176,7 +171,7 @@ class Otf2Import(ForeignTrace):
     def _finish(self, counts: Mapping[str, int]) -> None:
         calls = self._calls or CallResolver(self._definitions)
         self.metadata = self._definitions.metadata()
-        self.metadata.calls = tuple(calls.known)
+        self.metadata.calls = calls.ids.calls
         for name, count in counts.items():
             if count and name in _COUNTED:
                 self.metadata.note(f"{self._anchor}: {count:,} {_COUNTED[name]}")
@@ -317,9 +312,9 @@ def _makes_sense(kind: int, count: int, size: int) -> bool:
     """Test whether the head of a message is valid; a damaged archive may have corrupted the program."""
     if kind in (link.ROWS_KIND, link.SAMPLE_ROWS_KIND):
         row = ROW if kind == link.ROWS_KIND else link.SAMPLE
-        return size == count * row.itemsize <= _MOST_MESSAGE_BYTES
+        return size == count * row.itemsize <= SMALL_PART_BYTES
     known = kind in (link.DEFINITION_KIND, link.ALIVE_KIND, link.READ_KIND)
-    return known and size <= _MOST_MESSAGE_BYTES
+    return known and size <= SMALL_PART_BYTES
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -385,16 +380,15 @@ _OPS = (
 class CallResolver:
     """Resolver of rows to calls, which adds new calls as they occur.
 
-    `known`: the calls that the column ``call`` indexes; the first is unknown.
+    `ids`: numbers of the calls in the column ``call``.
     `without_operation`: number of reads and writes so far with a region but without an I/O record.
     """
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
-        self.known = [Call("unknown", "unknown", "meta")]
-        self._places: dict[Call, int] = {self.known[0]: 0}
+        self.ids = CallIds()
         self._ours = self._our_calls()
-        self._others: dict[int, int] = {}
+        self._others = IdTable(lambda key: self.ids.number(self._call_of(key)))
         self.without_operation = 0
 
     def _our_calls(self) -> np.ndarray | None:
@@ -403,13 +397,11 @@ class CallResolver:
         if not regions or not all(said.startswith("ensio call ") for _, said, _ in regions.values()):
             return None
         table = np.zeros(max(regions) + 1, "u2")
-        self.known, self._places = [], {}
         for number, (name, said, _) in regions.items():
             op, _, layer = said.removeprefix("ensio call ").partition(" ")
-            if op not in OPS or len(self.known) > MOST_CALLS:
+            if op not in OPS or len(regions) > MOST_CALLS:
                 raise EnsioError("an OTF2 archive of ensio names calls that it cannot have: copy it again")
-            table[number] = len(self.known)
-            self.known.append(Call(name, layer, op))
+            table[number] = self.ids.number(Call(name, layer, op))
         return table
 
     def resolve(self, rows: np.ndarray) -> np.ndarray:
@@ -420,26 +412,17 @@ class CallResolver:
             return np.where(inside, self._ours[np.where(inside, region, 0)], 0).astype("u2")
         key = region.astype("u8") << 16 | rows["paradigm"].astype("u8") << 8 | rows["kind"]
         unique, place, counts = np.unique(key, return_inverse=True, return_counts=True)
-        others = [self._other(number) for number in unique.tolist()]
+        others = [self._others[number] for number in unique.tolist()]
+        known = self.ids.calls
         for number, other, count in zip(unique.tolist(), others, counts.tolist(), strict=True):
             # A read or write lacks its I/O record; ends of split collectives never have one.
-            call = self.known[other]
+            call = known[other]
             moves = call.op in ("read", "write") and not call.name.endswith("_end")
             self.without_operation += count * (moves and number & 0xFF == _CALL_ROW)
         return np.array(others, "u2")[place]
 
-    def _other(self, key: int) -> int:
-        if key not in self._others:
-            call = self._call_of(key >> 16, key >> 8 & 0xFF, key & 0xFF)
-            if call not in self._places:
-                if len(self.known) > MOST_CALLS:
-                    return 0
-                self._places[call] = len(self.known)
-                self.known.append(call)
-            self._others[key] = self._places[call]
-        return self._others[key]
-
-    def _call_of(self, region: int, paradigm: int, kind: int) -> Call:
+    def _call_of(self, key: int) -> Call:
+        region, paradigm, kind = key >> 16, key >> 8 & 0xFF, key & 0xFF
         name, _, role = self._definitions.call_regions.get(region, ("", "", 0))
         told = self._definitions.paradigms.get(paradigm, "")
         layer = LAYERS.get(told, told.lower()) if told else _layer_of(name, role)

@@ -99,6 +99,7 @@ class Interpreter:
         self._functions = functions
         self._mpi_files: dict[str, str] = {}
         self.without_size: set[str] = set()
+        self.mapped_bytes = 0
 
     def interpret(self, table: Sequence[RawSignature]) -> list[Signature]:
         """Return what the signatures say, in the order of the table."""
@@ -119,6 +120,8 @@ class Interpreter:
             file, requested, offset = self._of_mpi(name, raw.arguments)
         else:
             file, requested, offset = _of_posix(call, name, raw.arguments)
+        if name.startswith("mmap") and file:
+            self.mapped_bytes += max(_integer(_at(raw.arguments, 1)), 0)
         if requested < 0:
             self.without_size.add(name)
         return Signature(call, file, requested, offset, raw.thread, raw.depth)

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ensembles.files.untrusted import MOST_PART_BYTES, inflate, open_regular, read_whole
+from ensembles.files.untrusted import MOST_PART_BYTES, SMALL_PART_BYTES, inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
-from ensembles.model.metadata import Process, RunMetadata
+from ensembles.model.metadata import LEAST_BYTES, Process, RunMetadata
 from ensembles.model.units import DEFLATE_RATIO, HALF_INT64, LATEST_S, MOST_TASKS, count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
-from ensembles.readers.foreign.common.import_table import ForeignTrace
+from ensembles.readers.foreign.common.import_table import CARRIED_BY, ForeignTrace
 from ensembles.readers.foreign.recorder.signatures import (
     Interpreter,
     Rules,
@@ -26,10 +26,8 @@ from ensembles.readers.foreign.recorder.signatures import (
 )
 
 _METADATA = "recorder.mt"
-_MOST_METADATA = 1 << 20
 _MOST_TIMES = 1 << 31
 _FUNCTIONS = re.compile(rb"creat\n(?:[ -~]+\n)+")
-_CARRIES = {"read": 1, "write": 2}
 _NO_NUMBERS = np.empty(0, "<i4")
 
 
@@ -45,6 +43,7 @@ class RecorderImport(ForeignTrace):
         self._calls, self._files = CallIds(), FileIds()
         self._left_out = self._reversed = 0
         self._without_size: set[str] = set()
+        self._mapped_bytes = 0
         try:
             self._version = _version_of(path)
             self._read_metadata()
@@ -66,7 +65,7 @@ class RecorderImport(ForeignTrace):
         )
 
     def _read_metadata(self) -> None:
-        data = read_whole(os.path.join(self.path, _METADATA), _MOST_METADATA)
+        data = read_whole(os.path.join(self.path, _METADATA), SMALL_PART_BYTES)
         listed = _FUNCTIONS.search(data)
         if listed is None:
             raise _Damaged("the list of functions is missing")
@@ -134,6 +133,7 @@ class RecorderImport(ForeignTrace):
         interpreter = Interpreter(self._functions)
         found = interpreter.interpret(parse_signatures(table))
         self._without_size |= interpreter.without_size
+        self._mapped_bytes += interpreter.mapped_bytes
         return found
 
     def _times(self, rank: int) -> np.ndarray:
@@ -183,7 +183,7 @@ class RecorderImport(ForeignTrace):
         ]
         table = np.array(rows, np.int64).reshape(-1, 8)
         ops = ["" if each.call is None else each.call.op for each in signatures]
-        around = np.array([_CARRIES.get(op, 0) for op in ops], np.int64)
+        around = np.array([CARRIED_BY.get(op, 0) for op in ops], np.int64)
         carried = _carried(which, table, around, end)
         for low in range(0, len(which), max_events):
             chosen = which[low : low + max_events]
@@ -209,6 +209,8 @@ class RecorderImport(ForeignTrace):
     def _finish(self) -> None:
         metadata = self.metadata
         metadata.calls, metadata.files = self._calls.calls, self._files.paths
+        if self._mapped_bytes >= LEAST_BYTES:
+            metadata.has_maps()
         for rank in range(self._tasks):
             metadata.processes.append(_process(rank, metadata.origin_unix_ns))
         metadata.note(

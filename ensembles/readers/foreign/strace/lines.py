@@ -71,7 +71,6 @@ def is_strace(beginning: bytes) -> bool:
 
     Examples
     --------
-    >>> from ensembles.readers.foreign.strace.lines import is_strace
     >>> is_strace(b'1234 1700000000.000000 close(3) = 0 <0.000010>\\n')
     True
     """

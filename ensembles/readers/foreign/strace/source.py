@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import SAME_CALL
-from ensembles.model.metadata import LEAST_BYTES, KernelBytes, RunMetadata
+from ensembles.model.metadata import LEAST_BYTES, RunMetadata
 from ensembles.model.units import HALF_INT64
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
@@ -339,7 +339,7 @@ class StraceImport(ForeignTrace):
         left_out = sum(self._counts[what] for what in ("lines", "resumed", "endings"))
         metadata.left_out = -1 if self._counts["endless"] or self._counts["zeros"] else left_out
         if sum(self._maps.values()) >= LEAST_BYTES:
-            metadata.kernel_bytes = KernelBytes(0, 0, 0, 0, facts=("mapped",))
+            metadata.has_maps()
         metadata.clock_error_s = 0.0
         metadata.clock_step_s = 1e-6
         self._tell()

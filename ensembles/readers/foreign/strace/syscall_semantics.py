@@ -316,7 +316,6 @@ class OpenFile:
 
     Examples
     --------
-    >>> from ensembles.readers.foreign.strace.syscall_semantics import OpenFile
     >>> file = OpenFile("/scratch/data", position=0)
     >>> file.moved(4096, writes=True), file.moved(4096, writes=True)
     (0, 4096)

@@ -16,6 +16,7 @@ FUNCTIONS += [
     "MPI_File_open",
     "MPI_File_write_at",
     "H5Fopen",
+    "mmap",
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_darshan_logs import MadeLog
+from made_darshan_logs import MadeLog, counted_log
 from read_by_pydarshan import EXAMPLES, cffi_backend, sums_of
 
 import ensembles as en
@@ -317,3 +317,12 @@ def test_sums_are_compared_neither_with_single_calls_nor_for_a_part_of_the_calls
         en.compare(traced, summed)
     with pytest.raises(en.EnsioError, match="no duration of single calls"):
         en.compare(summed, summed, size="4MiB")
+
+
+@pytest.mark.parametrize("maps", [0, 2])
+def test_mapped_files_are_not_in_the_counters(tmp_path: Path, maps: int) -> None:
+    log = counted_log()
+    log.count("POSIX", 9, 0, OPENS=1, MMAPS=maps)
+    run = en.open(log.write(tmp_path / "log"))
+    assert (run.unseen is not None and "accesses to mapped files" in run.unseen.sentence) == bool(maps)
+    assert run.unseen is None or "not-io" not in {finding.id for finding in en.diagnose(run).findings}

@@ -219,7 +219,7 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
 
 
 def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
-    from ensembles.viz.report.counters import counters_shown
+    from ensembles.viz.report.tables import counters_shown
 
     counted_log().write(tmp_path / "log")
     run = en.open(tmp_path / "log")
@@ -243,7 +243,7 @@ def test_the_page_and_info_agree_on_the_bytes() -> None:
     import darshan
 
     from ensembles.run.information import collect_information
-    from ensembles.viz.report.counters import counters_shown
+    from ensembles.viz.report.tables import counters_shown
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
     run = en.open(path)
@@ -280,7 +280,7 @@ def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
 def test_data_by_file_system_are_those_of_pydarshans_records() -> None:
     import darshan
 
-    from ensembles.viz.report.counters import counters_shown
+    from ensembles.viz.report.tables import counters_shown
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
     (table, _) = counters_shown(en.open(path).info).tables["Data by file system"]

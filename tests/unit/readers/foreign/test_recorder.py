@@ -131,3 +131,12 @@ def test_calls_that_end_before_they_begin_are_said(tmp_path: Path) -> None:
     run = en.open(path)
     assert run.events.duration.min() == 0
     assert [note for note in run.notes if note.startswith("calls that end before they begin")]
+
+
+@pytest.mark.parametrize(("size", "path"), [(1 << 20, "/data/f"), (4096, "/data/f"), (1 << 20, "-1")])
+def test_mapped_files_are_not_in_the_trace(tmp_path: Path, size: int, path: str) -> None:
+    arguments = ("%p", str(size), "1", "1", path, "0")
+    calls = [*calls_of(0), MadeCall("mmap", arguments, 1600, 1601)]
+    run = en.open(MadeTrace(version="2.4", ranks=[calls]).write(tmp_path / "trace"))
+    is_seen = size >= 1 << 20 and path.startswith("/")
+    assert (run.unseen is not None and "accesses to mapped files" in run.unseen.sentence) == is_seen

@@ -57,14 +57,14 @@ KEYS = st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3)), max_size=120)
 def test_files_and_memory_give_the_same_rows_in_the_order_of_a_stable_sort(
     keys, length, in_memory, merged, window
 ):
-    from ensembles.readers.foreign.common import import_table
+    from ensembles.readers.common import row_files
 
     expected = independently_sorted(keys, length)
-    least, import_table._LEAST_WINDOW = import_table._LEAST_WINDOW, window
+    least, row_files._LEAST_WINDOW = row_files._LEAST_WINDOW, window
     try:
         through_files = sorted_table(blocks_of(keys, length), "a trace", in_memory, merged)
     finally:
-        import_table._LEAST_WINDOW = least
+        row_files._LEAST_WINDOW = least
     whole = sorted_table(blocks_of(keys, length), "a trace")
     assert rows_of(whole.read(0, len(whole))) == expected
     assert rows_of(through_files.read(0, len(through_files))) == expected

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from made_spools import UNIX_NS, made_events, spool
+from synthetic_runs import synthetic_run
 
 import ensembles
 from ensembles.run.collect import collect
-from ensembles.workloads.synthetic import synthetic_run
 
 UNALIGNED = "are not aligned (this needs"
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from spool_writer import SpoolContent, write_spool
 
 import ensembles
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
 from ensembles.run.collect import collect
-from ensembles.writers.spool import SpoolContent, write_spool
 
 TICKS_PER_NS = 2.1
 STEP_TICKS = 21

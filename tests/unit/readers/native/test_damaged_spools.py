@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_spools import RUNNING, made_events, spool
+from spool_writer import HEAD_BYTES
 
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, EVENT, SPOOL
 from ensembles.model.events import Call
 from ensembles.run.collect import collect
-from ensembles.writers.spool import HEAD_BYTES
 
 FOREIGN = {
     "empty": b"",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from made_spools import made_events
+from spool_writer import SpoolContent, write_spool
 
 import ensembles
 from ensembles.cli.main import main
@@ -15,7 +16,6 @@ from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.model.run_info import RunInfo
 from ensembles.run.collect import collect
 from ensembles.run.information import hints_of
-from ensembles.writers.spool import SpoolContent, write_spool
 
 MOUNTS = r"""/ ext4 /dev/vda1
 /home nfs4 server:/export/home

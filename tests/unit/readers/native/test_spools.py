@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_spools import MONOTONIC, RUNNING, TSC, UNIX_NS, made_events, spool
+from spool_writer import HEAD_BYTES
 
 import ensembles as en
 from ensembles.model.events import COLUMNS, Call
 from ensembles.run.information import collect_information
 from ensembles.summaries.calltable import CallTable
-from ensembles.writers.spool import HEAD_BYTES
 
 DAY_NS = 86_400 * 10**9
 

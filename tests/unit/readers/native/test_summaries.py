@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_job_files import collect_spools, packed_summary
 from made_spools import RUNNING, made_events, spool
+from spool_writer import POSIX_CALLS
 
 import ensembles
 from ensembles.model.c_layout import JOB, JOB_CALL, JOB_CELL, JOB_SUMMARY
@@ -16,7 +17,6 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
-from ensembles.writers.spool import POSIX_CALLS
 
 RANKS = 3
 EVENTS = 2000

@@ -48,9 +48,9 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     plain = TraceColumns.read
 
-    def counted(self, spans, *args):
-        seen.extend(high - low for low, high in spans)
-        return plain(self, spans, *args)
+    def counted(self, numbers, *args):
+        seen.extend(high - low for low, high in self._index.spans_of(numbers))
+        return plain(self, numbers, *args)
 
     monkeypatch.setattr(TraceColumns, "read", counted)
     return seen

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensembles import _compiled
-from ensembles.readers.tracefile.index import IndexBuilder, is_sorted
+from ensembles.readers.tracefile.index import IndexBuilder
+
+
+def is_sorted(rank, start, duration, begins, ranks, max_end) -> bool:
+    """Whether the rows are as an index of one chunk says, which has their first and last start."""
+    n = max(len(column) for column in (rank, start, duration) if column is not None)
+    first, last = np.zeros((2, 1), "i8") if start is None else start[[0, -1]].reshape(2, 1)
+    index = (begins, ranks, first, last, np.array([max_end]))
+    return _compiled.are_chunks_sorted(rank, start, duration, np.zeros(1, "i8"), n, *index)
 
 
 def one_by_one(rank, start, duration, begins, ranks, max_end) -> bool:
@@ -82,14 +90,6 @@ def test_ranks_that_no_row_can_have_are_not_sorted() -> None:
     assert is_sorted(None, start, None, np.zeros(1, "i8"), np.array([1 << 32]), 0)
 
 
-@pytest.mark.parametrize("begins", [[1], [0, 0], [0, 3], [0, 2, 1], []])
-def test_an_index_that_does_not_fit_is_refused(begins: list[int]) -> None:
-    with pytest.raises(ValueError, match="does not fit"):
-        _compiled.is_sorted(
-            np.zeros(3, "u4"), None, None, np.array(begins, "i8"), np.arange(len(begins), dtype="i8"), 0
-        )
-
-
 @st.composite
 def chunks_of_a_run(draw: st.DrawFn):
     """An index, chunks of its run, their rows, and often one number that is not what it was."""
@@ -126,14 +126,14 @@ def test_chunks_together_are_checked_as_one_by_one(told) -> None:
     for place, number in enumerate(numbers.tolist()):
         part = slice(place * index.rows, (place + 1) * index.rows)
         try:
-            index.check(number, {name: column[part] for name, column in columns.items()})
+            index.check(np.array([number]), {name: column[part] for name, column in columns.items()})
         except ValueError as error:
             complaints.append(str(error))
     if not complaints:
-        index.check_chunks(numbers, columns)
+        index.check(numbers, columns)
         return
     with pytest.raises(ValueError, match="not sorted as its index says") as raised:
-        index.check_chunks(numbers, columns)
+        index.check(numbers, columns)
     assert str(raised.value) == complaints[0]
 
 

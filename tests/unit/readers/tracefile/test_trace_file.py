@@ -18,13 +18,13 @@ from commands_here import limited
 from hypothesis import given
 from hypothesis import strategies as st
 from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, INDICES
 from ensembles.readers.common import columns
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
-from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.tracefile.tracefile import write_trace_file
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.statistics.extremes.mean_of_maxima import mean_of_maxima_s
+from ensembles.statistics.extremes.phase_maxima import mean_of_maxima_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 

@@ -10,6 +10,7 @@ import pytest
 from arrays_of import arrays_of
 from oracles import numpy_gaps
 from simulated import CALLS, NUMBERS, Program, ior_like
+from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.answers import info
@@ -29,7 +30,6 @@ from ensembles.run.collect import collect
 from ensembles.structure.phases import detect, gap_occupancy
 from ensembles.structure.phases.detect import detect_phases, find_phases
 from ensembles.structure.phases.gap_occupancy import EVEN_CELLS, GapOccupancy
-from ensembles.workloads.synthetic import synthetic_run
 
 
 class EventsSource:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from made_runs import BEGAN_UNIX_NS
 from simulated import CALLS, FILES, NUMBERS, Program
+from spool_writer import SpoolContent, write_spool
 from test_long_runs import run_of
 
 import ensembles as en
@@ -16,7 +17,6 @@ from ensembles.model.events import Events
 from ensembles.run.information import collect_information
 from ensembles.structure.phases.detect import detect_phases, find_phases
 from ensembles.structure.phases.table import PhaseTable
-from ensembles.writers.spool import SpoolContent, write_spool
 
 RANKS = 12
 STEPS = ("write", "ranges", "messages", "compute", "write", "messages", "read")

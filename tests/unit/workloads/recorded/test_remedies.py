@@ -8,11 +8,10 @@ import pytest
 from ensembles.model.calls import OPS
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.recorded.accesses import Accesses, running_maximum
-from ensembles.workloads.recorded.costs import costs_of, gain_s
+from ensembles.workloads.recorded.costs import costs_of, gain_s, time_s, without_waits
 from ensembles.workloads.recorded.files_before import files_before
 from ensembles.workloads.recorded.plan_of_run import PlanOfRun
 from ensembles.workloads.recorded.remedies import remedy_named, written
-from ensembles.workloads.recorded.time_of_calls import time_s, without_waits
 
 NAMES = ("posix.open", "posix.close", "posix.write", "posix.read", "posix.lseek", "posix.fsync", "posix.stat")
 KINDS = ("open", "close", "write", "read", "seek", "sync", "meta")

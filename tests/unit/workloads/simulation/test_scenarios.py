@@ -13,7 +13,7 @@ from commands_here import executed as ensio
 from project import ROOT
 
 import ensembles as en
-from ensembles.cli.pattern_args import find_pattern
+from ensembles.cli.workload_args import find_pattern
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.simulation.scenarios import TRUTH_FILE, read_scenario, read_scenarios, run_scenario
 

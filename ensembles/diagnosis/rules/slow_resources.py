@@ -1,4 +1,8 @@
-"""Rule ``slow-target``: whatever lies on one storage target is slow, whichever task asks for it."""
+"""Rules of resources that serve all tasks slowly.
+
+``slow-target``: whatever lies on one storage target is slow, whichever task asks for it. ``write-back``: the
+kernel holds writers back while the dirty pages of the node are near their limit.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case, p_of_chance
-from ensembles.diagnosis.counted_case import counted_case, counted_finding
+from ensembles.diagnosis.case import Case, group_medians, p_of_chance
 from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import FEW, LEAST_RATIO, LEAST_UNITS, LEVEL, LITTLE, MOST
+from ensembles.diagnosis.limits import (
+    DENSE,
+    FEW,
+    LEAST_CALLS,
+    LEAST_RATIO,
+    LEAST_UNITS,
+    LEVEL,
+    LITTLE,
+    MOST,
+)
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.model.units import number_text, share_text
-from ensembles.summaries.keyed_sums import groups_of_rows
+from ensembles.diagnosis.storage_load import targets_of
+from ensembles.diagnosis.without_calls import counted_case, counted_finding
+from ensembles.model.distinct import numbered_together
+from ensembles.model.events import OPS, Events
+from ensembles.model.units import count_text, number_text, share_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -50,7 +68,8 @@ def find_slow_target(case: Case) -> SlowTarget | None:
             "call has stripes on many "
             "targets; record file by file on Lustre, or with a small stripe count"
         )
-    residual = _residuals(table)
+    mean = table["log_ns"] / table["n"]
+    residual = mean - group_medians(mean, groups_of_rows([table["call"], table["size"]])[0])
     targets, target = np.unique(table["target"], return_inverse=True)
     if len(targets) < LEAST_TARGETS:
         raise NotApplicable(
@@ -88,28 +107,10 @@ def find_slow_target(case: Case) -> SlowTarget | None:
 def share_on_target(case: Case, target: int) -> np.ndarray:
     """Estimate which share of the time of each row was spent on a target."""
     table = case.evidence.targets.columns()
-    rank, call, size = (case.rows[name] for name in ("rank", "call", "size"))
-    on = table["target"] == target
-    width = int(rank.max(initial=0)) + 1
-    keys = (table["call"] * 128 + table["size"]) * width + table["rank"]
-    names, where = np.unique(keys, return_inverse=True)
-    whole = np.bincount(where, table["time_ns"], len(names))
-    part = np.bincount(where, table["time_ns"] * on, len(names))
-    wanted = (call * 128 + size) * width + rank
-    at = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
-    found: np.ndarray = np.where(names[at] == wanted, part[at] / np.maximum(whole[at], 1), 0.0)
-    return found
-
-
-def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute how much longer than the median of its function and size class each row takes (logarithm)."""
-    key = table["call"] * 128 + table["size"]
-    mean = table["log_ns"] / table["n"]
-    result = np.zeros(len(mean))
-    for name in np.unique(key):
-        chosen = key == name
-        result[chosen] = mean[chosen] - np.median(mean[chosen])
-    return result
+    theirs, mine, size = numbered_together(("rank", "call", "size"), table, case.rows)
+    part, whole = (np.bincount(theirs, table["time_ns"] * on, size) for on in (table["target"] == target, 1))
+    share: np.ndarray = (part / np.maximum(whole, 1))[mine]
+    return share
 
 
 def _shortest(table: dict[str, np.ndarray], target: int) -> float:
@@ -120,8 +121,9 @@ def _shortest(table: dict[str, np.ndarray], target: int) -> float:
     for name in np.unique(key[mine]):
         there, elsewhere = (key == name) & mine, (key == name) & ~mine
         if elsewhere.any():
+            targets = table["target"]
             others = [
-                np.median(least[elsewhere & (table["target"] == n)]) for n in _targets(table, elsewhere)
+                np.median(least[elsewhere & (targets == each)]) for each in np.unique(targets[elsewhere])
             ]
             time_ns = float(table["time_ns"][there].sum())
             total += time_ns * float(np.median(least[there]) - np.median(others))
@@ -129,17 +131,10 @@ def _shortest(table: dict[str, np.ndarray], target: int) -> float:
     return total / weight if weight else 0.0
 
 
-def _targets(table: dict[str, np.ndarray], rows: np.ndarray) -> list[int]:
-    found: list[int] = np.unique(table["target"][rows]).tolist()
-    return found
-
-
 def _of_tasks(value: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Return the median of each task that uses several targets: a slow task is slow on all of them."""
-    ranks, where, count = np.unique(rank, return_inverse=True, return_counts=True)
-    typical = np.array([np.median(value[where == number]) for number in range(len(ranks))])
-    found: np.ndarray = np.where(count >= LEAST_TARGETS, typical, 0.0)[where]
-    return found
+    where = np.unique(rank, return_inverse=True)[1]
+    return np.where(np.bincount(where)[where] >= LEAST_TARGETS, group_medians(value, where), 0.0)
 
 
 def _explained_by_load(table: dict[str, np.ndarray], target: np.ndarray, users: np.ndarray) -> np.ndarray:
@@ -178,15 +173,11 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     files, slower, moved = _slowness(table, known)
     if len(files) < LEAST_UNITS:
         return None
-    _, count, first, listed = stripes[files].T
-    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    file = np.repeat(np.arange(len(files)), count)
-    targets, of = np.unique(
-        (np.repeat(first, count) + number) % np.repeat(listed, count), return_inverse=True
-    )
+    file, target = targets_of(stripes[files])
+    targets, of = np.unique(target, return_inverse=True)
     if len(targets) < LEAST_UNITS:
         return None
-    load = np.bincount(of, (moved / count)[file])
+    load = np.bincount(of, (moved / stripes[files, 1])[file])
     busiest = np.zeros(len(files))
     np.maximum.at(busiest, file, np.log(np.maximum(load[of], 1) / max(np.median(load), 1)))
     users = np.bincount(of)
@@ -229,10 +220,7 @@ def _slowness(table: dict[str, np.ndarray], known: np.ndarray) -> tuple[np.ndarr
     group = groups_of_rows([phase, size_classes(moved)])[0]
     value = np.log(np.maximum(time_ns, 1))
     alike = np.bincount(group)[group] >= LEAST_UNITS
-    median, length = np.zeros(len(value)), np.zeros(len(value))
-    for each in np.unique(group[alike]):
-        mine = group == each
-        median[mine], length[mine] = np.median(value[mine]), np.median(time_ns[mine])
+    median, length = (group_medians(of, group) for of in (value, time_ns))
     files, where = np.unique(file[alike], return_inverse=True)
     weight = np.bincount(where, length[alike], len(files))
     slower = np.bincount(where, ((value - median) * length)[alike], len(files)) / np.maximum(weight, 1)
@@ -309,38 +297,18 @@ def _only_target(run: Run, path: str) -> int:
     return int(targets[0]) if len(targets) == 1 else -1
 
 
-def _find(case: Case, uses: FileUses) -> Remedy | None:
-    by_files = find_slow_files(case, uses)
-    return _of_calls(case) if by_files is None else _of_files(case, uses, by_files)
-
-
-def _of_files(case: Case, uses: FileUses, found: SlowFiles) -> Remedy:
-    share = share_of_rows(case, uses.table.columns(), found.rows)
-    saved = case.rows["time_ns"] * share * (1 - 1 / found.factor)
-    text = (
-        f"{len(found.files)} of {found.compared} files lie on it: permutation of files, p = {found.p:.2g}; "
-        "files of about the same size are compared in each phase"
-    )
-    return Remedy(
-        share > 0,
-        saved,
-        f"files on target {found.target} take {number_text(found.factor)} times as long as files on "
-        f"the other {found.targets - 1} targets",
-        (Check("not-by-chance", text),),
-        {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
-        0.7 * saved,
-        1.1 * saved,
-        tuple(case.run.files[number] for number in found.files.tolist()),
-    )
-
-
-def _of_calls(case: Case) -> Remedy | None:
+def _find_target(case: Case, uses: FileUses) -> Remedy | None:
+    files = find_slow_files(case, uses)
+    if files is not None:
+        text = (
+            f"{len(files.files)} of {files.compared} files lie on it: permutation of files, "
+            f"p = {files.p:.2g}; files of about the same size are compared in each phase"
+        )
+        share = share_of_rows(case, uses.table.columns(), files.rows)
+        return _remedy(case, files, share, ("files", "files"), (Check("not-by-chance", text),))
     found = find_slow_target(case)
     if found is None:
         return None
-    share = share_on_target(case, found.target)
-    rows = share > 0
-    saved = np.where(rows, case.rows["time_ns"] * share * (1 - 1 / found.factor), 0.0)
     checks = (
         Check(
             "not-by-chance",
@@ -356,16 +324,152 @@ def _of_calls(case: Case) -> Remedy | None:
             f"also the shortest call of a task takes {number_text(found.shortest)} times as long there",
         ),
     )
+    return _remedy(case, found, share_on_target(case, found.target), ("calls", "the same calls"), checks)
+
+
+def _remedy(
+    case: Case,
+    found: SlowTarget | SlowFiles,
+    share: np.ndarray,
+    words: tuple[str, str],
+    checks: tuple[Check, ...],
+) -> Remedy:
+    """Take what is beyond the time on other targets off a share of each row; `words`: here and there."""
+    low, saved, high = (part * (case.rows["time_ns"] * share * (1 - 1 / found.factor)) for part in _PARTS)
+    numbers = found.files.tolist() if isinstance(found, SlowFiles) else []
     return Remedy(
-        rows,
+        share > 0,
         saved,
-        f"calls on target {found.target} take {number_text(found.factor)} times as long as the same calls on "
-        f"the other {found.targets - 1} targets",
+        f"{words[0]} on target {found.target} take {number_text(found.factor)} times as long as {words[1]} "
+        f"on the other {found.targets - 1} targets",
         checks,
         {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
-        0.7 * saved,
-        1.1 * saved,
+        low,
+        high,
+        tuple(case.run.files[number] for number in numbers),
     )
 
 
-rule = EvidenceRule("slow-target", _find, FILE_USES, counted=find_counted)
+slow_target = EvidenceRule("slow-target", _find_target, FILE_USES, counted=find_counted)
+
+
+class WritesBySample(Summary):
+    """A mergeable summary: writes between consecutive samples of the memory of their node.
+
+    Attributes
+    ----------
+    table : KeyedSums
+        By ``node`` and ``interval`` (number of samples before): ``bytes`` and ``time_ns`` of writes.
+    """
+
+    columns = ("rank", "call", "depth", "carried", "moved", "start", "duration")
+    requires = ANY_ORDER
+
+    def __init__(self, node: np.ndarray, times: tuple[np.ndarray, ...]) -> None:
+        self._node, self._times = node, times
+        self.table = KeyedSums(("node", "interval"), ("bytes", "time_ns"))
+
+    @classmethod
+    def for_run(cls, run: Run) -> WritesBySample:
+        """Make an empty summary for a run."""
+        node, memory = memory_of_nodes(run)
+        return cls(node, tuple(time for time, _ in memory))
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        chosen = (chunk.op == OPS.index("write")) & (chunk.moved > 0) & chunk.outermost
+        writes = chunk[chosen & (chunk.rank < len(self._node))]
+        node = self._node[writes.rank]
+        for number in np.unique(node[node >= 0]).tolist():
+            mine = writes[node == number]
+            interval = np.searchsorted(self._times[number], mine.start)
+            keys = {"node": np.full(len(mine), number), "interval": interval}
+            self.table.add(keys | {"bytes": mine.moved, "time_ns": mine.duration})
+
+    def merge(self, other: WritesBySample) -> None:
+        """Add the writes of other calls."""
+        self.table.merge(other.table)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the columns of `table`."""
+        return self.table.columns()
+
+
+def memory_of_nodes(run: Run) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the node of each rank (-1: none), and of each node the times and dirty shares of its samples."""
+    hosts = {process.rank: process.host for process in run.info.processes}
+    samples = run.surroundings().known("dirty_bytes").columns
+    dirty = samples["dirty_bytes"] + np.maximum(samples["writeback_bytes"], 0)
+    share = dirty / np.maximum(dirty + np.maximum(samples["available_bytes"], 0), 1)
+    names = sorted({hosts.get(rank, "") for rank in np.unique(samples["rank"]).tolist()})
+    of_sample = np.array([names.index(hosts.get(rank, "")) for rank in samples["rank"].tolist()], np.int64)
+    memory = []
+    for number in range(len(names)):
+        mine = np.flatnonzero(of_sample == number)
+        mine = mine[np.argsort(samples["time"][mine], kind="stable")]
+        memory.append((samples["time"][mine], share[mine]))
+    node = np.full(max([rank for rank in hosts if rank >= 0], default=0) + 1, -1)
+    for rank, host in hosts.items():
+        if rank >= 0 and host in names:
+            node[rank] = names.index(host)
+    return node, memory
+
+
+def _need_samples(run: Run) -> None:
+    if not len(run.surroundings().known("dirty_bytes")):
+        raise NotApplicable(
+            "the run has no samples of the kernel's memory: record it with ensio, without "
+            "ENSIO_SURROUNDINGS=0"
+        )
+
+
+def _find_held_back(case: Case, summary: WritesBySample) -> Remedy | None:
+    table = summary.to_arrays()
+    _, memory = memory_of_nodes(case.run)
+    ends = [np.concatenate([share, share[-1:]]) for _, share in memory]
+    before = [np.concatenate([share[:1], share]) for _, share in memory]
+    if not len(table["node"]) or max(float(share.max()) for share in ends) < LITTLE:  # no writer waits
+        return None
+    pairs = list(zip(table["node"].tolist(), table["interval"].tolist(), strict=True))
+    level = np.array([(ends[node][at] + before[node][at]) / 2 for node, at in pairs])
+    slowness = np.log(table["time_ns"] / table["bytes"])
+    if len(level) < LEAST_CALLS:
+        raise NotApplicable(
+            f"the memory of the nodes was sampled {count_text(len(level), 'time')} while tasks wrote, and "
+            f"{LEAST_CALLS} are needed: record a longer run (a sample is taken every few seconds)"
+        )
+    near = level >= DENSE * level.max()
+    if near.all() or not near.any():
+        return None
+    difference = _slower(slowness, near)
+    p = p_of_chance(difference, lambda rng: _slower(rng.permutation(slowness), near))
+    factor = float(np.exp(difference))
+    if p > LEVEL or factor < LEAST_RATIO:
+        return None
+    part = float(table["time_ns"][near].sum() / table["time_ns"].sum())
+    rows = (case.op == "write") & (case.rows["depth"] == 0) & (case.rows["bytes"] > 0)
+    saved = np.where(rows, case.rows["time_ns"] * part * (1 - 1 / factor), 0.0)
+    checks = (
+        Check("near-the-limit", f"up to {share_text(level.max())} of the memory of a node is dirty"),
+        Check(
+            "not-by-chance",
+            f"in {int(near.sum())} of {len(level)} intervals between samples, writes take "
+            f"{number_text(factor)} times as long per byte: permutation of intervals, p = {p:.2g}",
+        ),
+    )
+    title = f"writes take {number_text(factor)} times as long while dirty pages are near their limit"
+    evidence = {"dirty_share": float(level.max()), "slowdown": factor, "p": p, "intervals": len(level)}
+    # The bytes have to reach the disk: what is gained is at most what computation can hide.
+    return Remedy(rows, saved, title, checks, evidence, np.zeros(len(case)), saved)
+
+
+def _slower(slowness: np.ndarray, near: np.ndarray) -> float:
+    return float(np.median(slowness[near]) - np.median(slowness[~near]))
+
+
+write_back = EvidenceRule(
+    "write-back",
+    _find_held_back,
+    {"writes-by-sample": SummaryRequest(WritesBySample.for_run, WritesBySample.columns)},
+    _need_samples,
+)

@@ -1,4 +1,4 @@
-"""Options of the commands that use a pattern: its file and the values of its parameters."""
+"""Options of the commands that use a pattern, its parameters, or a model of a parallel file system."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.workloads.patterns import Pattern, Plan
+    from ensembles.workloads.simulation import Model
 
 PAPER = "paper"
 LAPTOP = "laptop"
@@ -99,3 +100,49 @@ def parse_divisor(scale: str) -> int:
     if not found or (scale == found[1] and scale != "1"):
         raise EnsioError(f'"{scale}" is not a scale: write 1 for the published sizes, or 1/N, such as 1/64')
     return int(found[1])
+
+
+def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Declare --fs and the options that modify the model; `required`: the command needs a model."""
+    parser.add_argument(
+        "--fs",
+        required=required,
+        metavar="MODEL",
+        type=parse_path("model"),
+        help="model of a file system: archer, franklin, franklin-patched, healthy, jaguar, sdumont, or a "
+        "TOML file (ensio help pfsmodel)",
+    )
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="ID=STRENGTH",
+        help="set the strength of a fault of the model: 1 as published, 0 off; may be repeated",
+    )
+    parser.add_argument(
+        "--seed",
+        type=parse_count("seed", least=0),
+        default=0,
+        metavar="S",
+        help="seed of the random numbers (default: %(default)s)",
+    )
+
+
+def model_from_args(args: argparse.Namespace) -> Model:
+    """Return the model that the arguments select."""
+    from ensembles.workloads.simulation.models import read_model
+
+    model = read_model(args.fs, args.fault)
+    scale = settings_from_args(args).get("fs_scale")
+    return model if scale is None else model.divided_by(parse_divisor(scale))
+
+
+def model_if_asked_for(args: argparse.Namespace) -> Model | None:
+    """Return the model that the arguments select, or None without --fs."""
+    if args.fs is not None:
+        return model_from_args(args)
+    changed = [f"--fault {fault}" for fault in args.fault]
+    changed += [f"--set {text}" for text in args.set if text.startswith("fs_scale=")]
+    if changed:
+        raise EnsioError(f"{changed[0]} modifies a model, but no model is selected: name one with --fs")
+    return None

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from spool_writer import POSIX_CALLS, SpoolContent, write_spool
 
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 
 _MEETINGS = CONSTANTS["ENSIO_MEETINGS"]
 _LATENCY_NS = 10_000

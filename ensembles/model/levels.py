@@ -1,4 +1,4 @@
-"""Levels and least numbers that all estimates share, and the one check of the level of an interval."""
+"""Levels, shares and least numbers that all answers share, and the one check of the level of an interval."""
 
 from __future__ import annotations
 
@@ -12,23 +12,35 @@ SIGNIFICANT = 0.05
 CERTAIN = 0.01
 """Level at which an answer changes its kind, as of calls that depend on each other."""
 
+SURE = 0.001
+"""Level at which the structure of a run is stated, as its phases: all other answers follow from it."""
+
 RARE = 0.01
-"""Share of the calls that does not decide what an ensemble is."""
+"""Share of calls, bytes or time that decides nothing, and that no sentence is about."""
 
 A_TENTH = 0.1
-"""Part below which a difference is irrelevant."""
+"""Part below which a difference is irrelevant, and which is little of a whole."""
+
+MOST = 0.5
+"""Part of a whole from which on something is most of it, and explains it."""
+
+NEARLY_ALL = 0.9
+"""Part that counts as the whole: some ranks may have been killed, some calls not recorded."""
 
 FEWEST = 5
 """Fewest values, calls, phases or cells from which anything is estimated."""
 
 FEWEST_ALONE = 8
-"""Fewest values whose distribution is used; of fewer, Student's t is."""
+"""Fewest values whose distribution is used; of fewer, Student's t is, and their order may be accidental."""
 
 FEWEST_IN_TIME = 2 * FEWEST_ALONE
 """Fewest phases, or stretches of time, in whose order anything is seen."""
 
 FEWEST_SLOW = 20
 """Fewest calls of a kind from which its share (to a quarter) and its tail are estimated."""
+
+DRAWS = 1999
+"""Random draws of a test, which give a p-value in steps of 0.0005."""
 
 MOST_DENSE = 1024
 """Groups, phases or values that tables of all bins, and exact computations, are made for."""

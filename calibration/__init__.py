@@ -1,0 +1,7 @@
+"""How often the statistics are right, on the programs with a known truth that the tests use too."""
+
+import sys
+from pathlib import Path
+
+_TESTS = Path(__file__).resolve().parents[1] / "tests" / "unit"
+sys.path[:0] = [str(_TESTS), str(_TESTS / "comparison"), str(_TESTS / "diagnosis")]
