@@ -336,7 +336,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),
-        share * case.rows["time_ns"],
+        likely,
         files,
         advice=advice,
     )

@@ -147,7 +147,7 @@ def test_chunks_that_have_no_nested_call_use_files_as_those_that_may():
     rows = {name: getattr(events, name).astype(np.int64) for name in FileUses.columns}
     rows["phase"] = PHASES.phase_index(events)
     other._calls = CALLS
-    other._add(rows | {"flags": np.zeros(len(events), np.int64)}, last=True)
+    other._add_nested(rows | {"flags": np.zeros(len(events), np.int64)}, last=True)
     expected = other.table.columns()
     assert len(expected["n"]) > 20
     for name, column in one.table.columns().items():
