@@ -49,7 +49,7 @@ def test_ensemble_per_mib_is_told_in_its_unit(run):
     [
         (("--calls", "0"), "0 is below 1"),
         (("--calls", "two"), '"two" is not a number of calls'),
-        (("--level", "1.5"), '"1.5" is not a probability'),
+        (("--level", "1.5"), '"1.5" is not a share'),
         (("--tasks", "-3"), '"-3" is not a number of tasks'),
     ],
 )
