@@ -90,7 +90,8 @@ def parse_count(what: str, least: int) -> Callable[[str], int]:
 
     def converted(text: str) -> int:
         if not (text.isascii() and text.isdigit()):
-            raise argparse.ArgumentTypeError(f'"{text}" is not a number of {what}')
+            expected = f"number of {what}" if what else "whole number"
+            raise argparse.ArgumentTypeError(f'"{text}" is not a {expected}')
         if len(text) > _MAX_DIGITS:
             raise argparse.ArgumentTypeError(f"a number with {len(text)} digits is too large")
         if int(text) < least:

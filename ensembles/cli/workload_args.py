@@ -121,7 +121,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
     )
     parser.add_argument(
         "--seed",
-        type=parse_count("seed", least=0),
+        type=parse_count("", least=0),
         default=0,
         metavar="S",
         help="seed of the random numbers (default: %(default)s)",
