@@ -342,8 +342,10 @@ def _waiting_processes(head: Any, waiting: Sequence[Spool], heads: Mapping[int, 
         for other in waiting:
             is_parent = other.head.pid == head.parent_pid
             may_be = is_parent if parent is not None else other.head.parent_pid != head.parent_pid
-            meanwhile = other.head.first_realtime_ns <= head.first_realtime_ns <= other.head.last_realtime_ns
-            if may_be and meanwhile and other.head is not head:
+            # The record of a parent may begin after that of its child, which it made before.
+            is_late = not is_parent and other.head.first_realtime_ns > head.first_realtime_ns
+            is_over = other.head.last_realtime_ns < head.first_realtime_ns
+            if may_be and not (is_late or is_over) and other.head is not head:
                 found.append(other)
         if found:
             return found
