@@ -101,6 +101,16 @@ def test_much_more_time_in_a_kind_of_calls_fails_and_its_repair_does_not(sizes, 
     assert of_kind(back, op).slowdown == 1
 
 
+@pytest.mark.parametrize("times_more", [1, 4])
+def test_one_run_each_of_longer_calls_is_decided_if_they_are_others(times_more):
+    """Calls of the same sizes may vary from run to run by as much."""
+    rng, write = np.random.default_rng(1), ("posix", "write")
+    before = runs_of(rng, 1, {write: (60, 0.2)})
+    after = runs_of(rng, 1, {write: (60, 0.8)}, bytes_written=times_more << 27)
+    judged = gate(compared(before, after), 1.1)
+    assert (bool(judged.failed), bool(judged.undecided)) == (times_more > 1, times_more == 1)
+
+
 def test_what_moved_relative_to_its_mode_is_not_slower():
     """Needless opens, each of a few µs: four times as many in the same time, beside the slow ones."""
     rng = np.random.default_rng(3)
