@@ -231,20 +231,17 @@ def compare_read_runs(
         [[{key: run.time_s[key] for key in times_s if key in run.time_s} for run in group] for group in read],
         [[run.steps_s for run in group] for group in groups],
     )
-    differing = {
-        key for key in totals if any(each.is_finding for each in (totals[key][0], *moved_bytes.get(key, [])))
-    }
+    if is_whole:
+        for key in totals:
+            totals[key] += moved_bytes.get(key, [])
     unsteady = [
         f"{one.layer} {one.op}"
-        for one in found
-        if single and one.verdict != "different" and (one.layer, one.op) not in differing
+        for one in (replace(each, totals=totals[each.layer or "", each.op or ""]) for each in found)
+        if single and one.verdict != "different" and not one.counts_differ and not one.sizes_differ
     ]
     differences = make_differences(groups, names, level, margin, unsteady=unsteady)
     run_times = [each for one in differences for each in one.times]
     kind_times = {} if per_byte else times_of_kinds(read, list(times_s), names, unsteady)
-    if is_whole:
-        for key in totals:
-            totals[key] += moved_bytes.get(key, [])
     doubts = [
         f"{run.path}: {note}"
         for group in groups

@@ -274,7 +274,7 @@ def make_differences(
 ) -> list[Difference]:
     """Subtract the accounts of the runs of the first group from those of each other group.
 
-    `unsteady`: kinds of calls that do not show by their durations that single runs differ.
+    `unsteady`: kinds of calls that show neither by durations nor by number or sizes that single runs differ.
     """
     of_runs = (key for group in groups for run in group for key in run.calls.time_s)
     keys = [key for key in dict.fromkeys(of_runs) if key not in WAITS_FOR_TASKS]

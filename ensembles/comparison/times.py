@@ -374,8 +374,9 @@ def runs_that_decide(change: TimeChange, level: float) -> int | None:
         return None
     octaves = abs(math.log2(change.low * change.high) / 2)
     error = octaves / float(ndtri(1 - change.p / 2))
-    # Several runs show how much they vary, of which more is assumed of a pair than most do.
-    spread = min(error / math.sqrt(sum(1 / n for n in change.runs)), math.log2(1 + ASSUMED_SPREAD_OF_KINDS))
+    spread = error / math.sqrt(sum(1 / n for n in change.runs))
+    if change.is_of_single_runs:  # several show how much they vary, of which more is assumed than most do
+        spread = min(spread, math.log2(1 + ASSUMED_SPREAD_OF_KINDS))
     return runs_needed(spread, octaves, level, 0.5) if octaves else None
 
 

@@ -13,7 +13,7 @@ from ensembles.comparison.call_groups import ComparedCalls, Key
 from ensembles.comparison.compare import ReadRun, compare_read_runs
 from ensembles.comparison.gate import gate
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.times import ComparedSums, time_changes
+from ensembles.comparison.times import ComparedSums, runs_that_decide, time_changes
 from ensembles.faces.words import cell, sentence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
@@ -99,6 +99,22 @@ def test_much_more_time_in_a_kind_of_calls_fails_and_its_repair_does_not(sizes, 
     assert gate(back, 1.0).failed == gate(back, 1.0).undecided == []
     assert of_kind(back, op).direction == "faster"
     assert of_kind(back, op).slowdown == 1
+
+
+@pytest.mark.parametrize("times_more", [1, 4])
+def test_one_run_each_of_longer_calls_is_decided_if_they_are_others(times_more):
+    """Calls of the same sizes may vary from run to run by as much."""
+    rng, write = np.random.default_rng(1), ("posix", "write")
+    before = runs_of(rng, 1, {write: (60, 0.2)})
+    after = runs_of(rng, 1, {write: (60, 0.8)}, bytes_written=times_more << 27)
+    judged = gate(compared(before, after), 1.1)
+    assert (bool(judged.failed), bool(judged.undecided)) == (times_more > 1, times_more == 1)
+
+
+def test_runs_that_vary_much_ask_for_more_runs():
+    """Deviation 1.15 octaves, difference 1, power 80 %: by theory 2 (1.15 · (1.96 + 0.84))² = 21 a group."""
+    (change,) = time_changes({"io": [[1, 4, 1, 4], [2, 8, 2, 8]]}, ["a", "b"], ["io"], True)["io"]
+    assert 21 <= (runs_that_decide(change, 0.05) or 0) <= 30
 
 
 def test_what_moved_relative_to_its_mode_is_not_slower():

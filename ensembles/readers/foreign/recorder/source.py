@@ -14,7 +14,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import LEAST_BYTES, Process, RunMetadata
 from ensembles.model.units import DEFLATE_RATIO, HALF_INT64, LATEST_S, MOST_TASKS, count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
-from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
+from ensembles.readers.foreign.common.id_tables import MOST_CALLS, CallIds, FileIds
 from ensembles.readers.foreign.common.import_table import CARRIED_BY, ForeignTrace
 from ensembles.readers.foreign.recorder.signatures import (
     Interpreter,
@@ -69,7 +69,7 @@ class RecorderImport(ForeignTrace):
         listed = _FUNCTIONS.search(data)
         if listed is None:
             raise _Damaged("the list of functions is missing")
-        self._functions = listed[0].decode("ascii").split("\n")[:-1]
+        self._functions = listed[0].decode("ascii").split("\n", MOST_CALLS)[:-1]
         if self._version >= (3,):
             self._tasks, self._start_s, self._step_s = struct.unpack_from("<i12xdd", data)
             packed, self._is_merged, between, within = struct.unpack_from("<4?", data, 36)

@@ -9,12 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 from bounded import command
 from made_spools import made_events, spool
 
+from ensembles.model.errors import EnsioError
 from ensembles.readers.tracefile.checked_parts import read_texts
+from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.collect import collect
+from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.writers.tracefile.events import put_texts
 
 pytestmark = pytest.mark.slow
@@ -138,6 +142,18 @@ def test_what_leads_out_of_the_file_or_of_memory_is_refused(tmp_path: Path, whol
     code, told = command(tmp_path, "phases" if "view" in kind or "bytes" in kind else "info", str(path))
     assert (code, told.count("\n")) == (2, 1), told
     assert told.startswith(f"ensio: {path} is not a complete trace.h5")
+
+
+def test_sums_by_rank_that_are_not_whole_numbers_are_damage(tmp_path: Path, whole: Path) -> None:
+    path = tmp_path / "trace.h5"
+    shutil.copy(whole, path)
+    with h5py.File(path, "r+", libver="v110") as file:
+        file.pop("ranks", None)
+        group = file.create_group("ranks")
+        for name in RANK_COLUMNS:
+            group[name] = np.full(1, np.nan if name == "count" else 0)
+    with pytest.raises(EnsioError, match="not a complete"):
+        TraceFileSource(str(path)).ranks()
 
 
 def test_a_text_that_is_said_many_times_is_held_once(tmp_path: Path, whole: Path) -> None:
