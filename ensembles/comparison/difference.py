@@ -100,7 +100,7 @@ class Loss:
     @property
     def text(self) -> str:
         """By how much it is longer, in which calls: ``posix sync +1.2 s (× 2, 32 calls instead of 16)``."""
-        told = [ratio_text(self.after_s / self.before_s)] if self.before_s and self.after_s else []
+        told = [ratio_text(self.after_s / self.before_s)] if min(self.before_s, self.after_s) > 0 else []
         if self.is_of_other_calls:
             of = [f" of {bytes_text(size)}" if _differ(self.size_bytes) else "" for size in self.size_bytes]
             before, after = (f"{number_text(each, 6)}" for each in self.calls)

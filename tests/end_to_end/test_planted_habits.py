@@ -167,14 +167,14 @@ data = h5py.Dataset(h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_DOUBLE, space
 for row in range(0, 512, 64):
     data[row : row + 64, :] = row
 if mode == "objects":
-    for number in range(500):
+    for number in range(2000):
         group = file.create_group(f"g{number}")
         group.attrs["a"] = number
         group["x"] = np.arange(4)
 file.close()
 if mode == "objects":
     with h5py.File("data.h5") as file:
-        sum(file[f"g{number}"].attrs["a"] + file[f"g{number}/x"][0] for number in range(500))
+        sum(file[f"g{number}"].attrs["a"] + file[f"g{number}/x"][0] for number in range(2000))
 """
 
 

@@ -91,7 +91,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
     saved = share * case.rows["time_ns"]
     files = np.unique(names[0][found])
     held, read = int(once[found].sum()), int(bytes_[found].sum())
-    are_apart = held * int(table["n"][part > 0].sum()) > FEW * read
+    are_apart = held * int(table["n"][part > 0].sum()) > FEW * read * len(files)  # in each file
     tasks = count_text(len(np.unique(names[1][found])), "task")
     return Remedy(
         share > 0,

@@ -1,5 +1,6 @@
 """Pages that are made with remembered defaults are those that Bokeh makes."""
 
+import os
 import subprocess
 import sys
 
@@ -24,7 +25,11 @@ print(hashlib.sha256(page_of_run(ensembles.open(sys.argv[2])).encode()).hexdiges
 def test_pages_are_the_same(tmp_path):
     made = [
         subprocess.run(
-            [sys.executable, "-c", PROGRAM, how, "run"], cwd=tmp_path / how, check=True, capture_output=True
+            [sys.executable, "-c", PROGRAM, how, "run"],
+            cwd=tmp_path / how,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+            capture_output=True,
         ).stdout
         for how in ("remembering", "as it is")
         if (tmp_path / how).mkdir() is None

@@ -137,7 +137,7 @@ def _path(told: str | None) -> str | None:
 
 def _by_descriptor(
     thread: Thread, name: str, arguments: str, value: int, result: SyscallResult
-) -> Declared | Literal["no file"] | None:
+) -> Declared | Halves | Literal["no file"] | None:
     number, path, _ = descriptor(arguments) or (None, None, 0)
     if number is None:
         return None
@@ -162,6 +162,8 @@ def _by_descriptor(
         table.close(number)
     elif name in ("dup", "dup2", "dup3") and not failed:
         table.put(value, file, "O_CLOEXEC" in arguments)
+    elif name in ("fcntl", "fcntl64") and "SETLK" in arguments:
+        return "no file" if file.path == NO_FILE else [("fcntl_lock", (file.path, -1, 0, moved))]
     elif name in ("fcntl", "fcntl64"):
         if "F_SETFD" in arguments and not failed:
             table.put(number, file, "FD_CLOEXEC" in arguments)

@@ -213,10 +213,10 @@ def ours(run, text):
     are said to be left out, as they are on pipes and the like."""
     left_out = Counter()
     for line in text.splitlines():
-        if re.search(r" (mmap\(.*MAP_ANON|fcntl\((?!.*F_DUPFD))", line):
+        if re.search(r" (mmap\(.*MAP_ANON|fcntl\((?!.*(F_DUPFD|SETLK)))", line):
             left_out[re.search(r" (mmap|fcntl)\(", line)[1]] += 1
     names = {"fstatat": "newfstatat", "pread": "pread64", "pwrite": "pwrite64", "getdents": "getdents64"}
-    names["posix_fadvise"] = "fadvise64"
+    names |= {"posix_fadvise": "fadvise64", "fcntl_lock": "fcntl"}
     events = run.events
     told = {}
     for number, call in enumerate(events.calls):
