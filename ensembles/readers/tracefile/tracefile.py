@@ -264,9 +264,7 @@ class TraceFileSource:
             if not has_part(file, "ranks"):
                 return None
             group = open_group(file, "ranks")
-            rows = {
-                name: whole_column(group, name).astype(np.int64, casting="same_kind") for name in RANK_COLUMNS
-            }
+            rows = {name: whole_column(group, name).astype(np.int64, casting="safe") for name in RANK_COLUMNS}
             if len({len(column) for column in rows.values()}) != 1:
                 raise ValueError("its columns about ranks have different lengths")
             call, rank = rows["call"], rows["rank"]
