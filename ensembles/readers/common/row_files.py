@@ -8,6 +8,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
 from typing import Literal
 
 import numpy as np
@@ -45,10 +46,18 @@ class _Window:
     def __len__(self) -> int:
         return len(self.keys["rank"])
 
+    def _key(self, row: int) -> tuple[int, int]:
+        return int(self.keys["rank"][row]), int(self.keys["start"][row])
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """Rank and start of the first row in the window."""
+        return self._key(0)
+
     @property
     def last(self) -> tuple[int, int]:
         """Rank and start of the last row in the window."""
-        return int(self.keys["rank"][-1]), int(self.keys["start"][-1])
+        return self._key(-1)
 
     @property
     def sees_end(self) -> bool:
@@ -74,16 +83,27 @@ class _Window:
 def merged_blocks(pieces: Sequence[StoredRows], at_a_time: int) -> Iterator[dict[str, np.ndarray]]:
     """Yield the rows of sorted tables in the order of all, stably, about `at_a_time` of them at a time."""
     windows = [_Window(piece, max(at_a_time // len(pieces), _LEAST_WINDOW)) for piece in pieces]
-    while windows := [window for window in windows if len(window)]:
+    waiting = [(window.first, place) for place, window in enumerate(windows) if len(window)]
+    heapify(waiting)
+    while waiting:
         # Rows after the earliest end of a window may have to wait for rows that are not in a window yet.
-        ends = [(window.last, place) for place, window in enumerate(windows) if not window.sees_end]
-        bound, at = min(ends) if ends else (max(window.last for window in windows), len(windows))
+        bound, seen = None, []
+        while waiting and (bound is None or waiting[0][0] <= bound[0]):
+            _, place = heappop(waiting)
+            seen.append(place)
+            if not windows[place].sees_end:
+                end = windows[place].last, place
+                bound = end if bound is None else min(bound, end)
+        last, at = bound or (max(windows[place].last for place in seen), len(windows))
         # Stability: of equal rows, those of earlier pieces come first. The piece of the bound may have more.
         taken = [
-            window.take(count)
-            for place, window in enumerate(windows)
-            if (count := window.until(bound, with_equals=place <= at))
+            windows[place].take(count)
+            for place in sorted(seen)
+            if (count := windows[place].until(last, with_equals=place <= at))
         ]
+        for place in seen:
+            if len(windows[place]):
+                heappush(waiting, (windows[place].first, place))
         keys = {name: np.concatenate([rows[name] for rows in taken]) for name in ("rank", "start")}
         order = order_of(keys)
         joined = {name: np.concatenate([rows.pop(name) for rows in taken]) for name in COLUMNS}
