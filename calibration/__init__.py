@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-_TESTS = Path(__file__).resolve().parents[1] / "tests" / "unit"
-sys.path[:0] = [str(_TESTS), str(_TESTS / "comparison"), str(_TESTS / "diagnosis")]
+_TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(_TESTS / "unit" / part) for part in ("..", "", "comparison", "diagnosis")]
