@@ -65,9 +65,18 @@ def chance_of_second_mode(beyond: float) -> float:
 
 
 KERNEL_THRESHOLDS = ((2.0, 1.2), (3.0, 1.75), (4.4, 2.4), (6.1, 2.8), (9.0, 3.2), (20.0, 3.8), (60.0, 4.8))
-"""Standard errors by which a kernel antimode is low, by the width of the calls in bandwidths."""
+"""Standard errors by which a kernel antimode is low, by the width of the calls in bandwidths.
+
+The width is that of the calls on both sides together, or of one side if that is wider.
+"""
 
 _QUARTERS, _FAR = np.array([0.25, 0.75]), 12.0
+
+
+def _deviation(middles: np.ndarray, counts: np.ndarray) -> float:
+    """Return the standard deviation of calls in cells; 0: there are none."""
+    total = max(float(counts.sum()), 1.0)
+    return float(np.sqrt(counts @ (middles - float(counts @ middles) / total) ** 2 / total))
 
 
 def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tuple[list[Span], float]:
@@ -84,8 +93,7 @@ def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tu
     total = counts.sum()
     first, last = places_of_shares(cells, np.stack([counts] * 2), total * _QUARTERS)
     middles = 0.5 * (cells.edges[1:] + cells.edges[:-1])
-    mean = float(counts @ middles) / total
-    sigma = min((last - first) / 1.349, float(np.sqrt(counts @ (middles - mean) ** 2 / total)))
+    sigma = min((last - first) / 1.349, _deviation(middles, counts))
     used = np.flatnonzero((middles > first - 3 * sigma) & (middles < last + 3 * sigma) & (counts > 0))
     even = float(cells.widths[used].max(initial=0.0)) / np.sqrt(12)  # deviation of even calls in a cell
     bandwidth = max(0.9 * sigma * total**-0.2, even)
@@ -106,7 +114,10 @@ def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tu
     place = int(np.argmax(scores))
     widths, limits = zip(*KERNEL_THRESHOLDS, strict=True)
     smoothed = 1 / (2 * np.sqrt(np.pi) * smoother.squares[place])  # by the kernel and by cells
-    beyond = float(scores[place] - np.interp(np.log(sigma / smoothed), np.log(widths), limits))
+    # Calls all over a wide part, as of a background, have an antimode somewhere.
+    parts = [counts * side for side in (middles < at[place], middles >= at[place])]
+    width = max(sigma, *(_deviation(middles, part) for part in parts))
+    beyond = float(scores[place] - np.interp(np.log(width / smoothed), np.log(widths), limits))
     if beyond < 0:
         return [span], beyond
     valley = float(at[place])
