@@ -132,7 +132,7 @@ def test_the_command_makes_runs_with_their_answers(tmp_path):
         (("--scenario", "no-such"), "no such scenario"),
         (("--set", "strength=much"), "write it like --set strength=0.5"),
         (("--set", "strength=-1"), "write it like --set strength=0.5"),
-        (("--seed", "x"), "not a number"),
+        (("--seed", "x"), "not a whole number"),
         (("--scenario", "close-cost", "--fs", "nowhere"), "no such model"),
     ],
 )
