@@ -17,7 +17,7 @@ from ensembles.cli.options import (
     settings_from_args,
     warn,
 )
-from ensembles.cli.workload_args import find_pattern
+from ensembles.cli.workload_args import add_seed, find_pattern
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.model.wrapped import wrapped
@@ -36,13 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     running = commands.add_parser(
         "run", help="simulate all scenarios, or some", description="Simulate all scenarios, or some."
     )
-    running.add_argument(
-        "--seed",
-        type=parse_count("", least=0),
-        default=0,
-        metavar="S",
-        help="seed of the random numbers (default: %(default)s)",
-    )
+    add_seed(running)
     running.add_argument(
         "--scenario",
         action="append",

@@ -119,6 +119,11 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         metavar="ID=STRENGTH",
         help="set the strength of a fault of the model: 1 as published, 0 off; may be repeated",
     )
+    add_seed(parser)
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--seed``."""
     parser.add_argument(
         "--seed",
         type=parse_count("", least=0),

@@ -11,11 +11,12 @@ from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, rate_severity
-from ensembles.diagnosis.limits import LEAST_CALLS, MOST, NEARLY_ALL
+from ensembles.diagnosis.limits import LEAST_CALLS
 from ensembles.diagnosis.path_calls import REMOVING
 from ensembles.diagnosis.principles import OUTSIDE, cause_of
 from ensembles.diagnosis.remedy import LIKELY_COUNTS, severity_of
 from ensembles.model.distinct import numbered_together
+from ensembles.model.levels import MOST, NEARLY_ALL
 
 _SLOW_UNITS = ("straggler-task", "straggler-node")
 

@@ -24,7 +24,6 @@ from ensembles.diagnosis.finding import (
     NotApplicable,
     NotExamined,
 )
-from ensembles.diagnosis.limits import MOST
 from ensembles.diagnosis.principles import TURNS, cause_of
 from ensembles.diagnosis.rules import (
     bytes_again,
@@ -46,6 +45,7 @@ from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahea
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
+from ensembles.model.levels import MOST
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import Summary, ignoring_run

@@ -10,9 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-MOST = 0.5
-"""Part of a whole from which something is most of it."""
-
 LITTLE = 0.05
 """Part of a whole up to which it is little, and not worth a name."""
 
@@ -21,9 +18,6 @@ LOW = 0.5
 
 DENSE = 0.7
 """Part of a whole from which it stands for the whole: bytes of a range, a full cache, what is surely kept."""
-
-NEARLY_ALL = 0.9
-"""Part of a whole from which the rest does not matter."""
 
 MARGIN = 0.1
 """Relative difference up to which two numbers are alike; least margin of a gain to each side, as calls of

@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import AGAIN, DENSE, FEW, LARGE_BYTES, LEAST_CALLS, LOW, MOST
+from ensembles.diagnosis.limits import AGAIN, DENSE, FEW, LARGE_BYTES, LEAST_CALLS, LOW
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_FAILURES, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import without_the_flush_ns
@@ -17,6 +17,7 @@ from ensembles.diagnosis.with_meetings import Busy
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.error_names import error_name
+from ensembles.model.levels import MOST
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from ensembles.diagnosis.case import Case, p_of_largest
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
-from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST, MOST_RATIO, NEARLY_ALL, NORMAL_90
+from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST_RATIO, NORMAL_90
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import flushes_alike, load_of_targets
 from ensembles.diagnosis.without_calls import check_straggler
+from ensembles.model.levels import MOST, NEARLY_ALL
 from ensembles.model.units import number_text, seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
 

@@ -15,11 +15,11 @@ from ensembles.diagnosis.limits import (
     LEAST_CALLS,
     LEAST_TARGET_BYTES_PER_NS,
     MOST_RATIO,
-    NEARLY_ALL,
     OUTLIER,
     SMALL_BYTES,
 )
 from ensembles.model.distinct import distinct_rows, numbered_together
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.limits import MARGIN, NEARLY_ALL, NORMAL_90
+from ensembles.diagnosis.limits import MARGIN, NORMAL_90
+from ensembles.model.levels import NEARLY_ALL
 from ensembles.structure.late_entry import is_habit
 from ensembles.structure.phases.late_calls import LateOutside, late_outside
 

@@ -26,12 +26,13 @@ from ensembles.diagnosis.finding import (
     rate_confidence,
     refuse_if_it_matters,
 )
-from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN, MOST
+from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN
 from ensembles.diagnosis.path_calls import looks_up
 from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS, cause_of
 from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.with_meetings import OfSums
 from ensembles.model.events import is_io_of_calls
+from ensembles.model.levels import MOST
 from ensembles.model.spans import find_spans
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
 from ensembles.summaries.bins import bin_low_ns

@@ -13,9 +13,10 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import LARGE_BYTES, LOW, MOST, NEARLY_ALL, WIDE_BYTES
+from ensembles.diagnosis.limits import LARGE_BYTES, LOW, WIDE_BYTES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.without_calls import check_coordination
+from ensembles.model.levels import MOST, NEARLY_ALL
 from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from ensembles.diagnosis.limits import (
     LEAST_RATIO,
     LEAST_TARGET_BYTES_PER_NS,
     LOW,
-    MOST,
     SMALL_BYTES,
 )
 from ensembles.diagnosis.path_calls import MOVING
@@ -36,6 +35,7 @@ from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
 from ensembles.diagnosis.storage_load import Flush, flush_of_closes
 from ensembles.diagnosis.without_calls import refuse
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.levels import MOST
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 

@@ -24,18 +24,10 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check, NotApplicable, matters, refuse_if_it_matters
-from ensembles.diagnosis.limits import (
-    LARGE_BYTES,
-    LEAST_CALLS,
-    LEAST_RATIO,
-    LOW,
-    MANY,
-    MOST,
-    NEARLY_ALL,
-    fixed_costs_ns,
-)
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MANY, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
+from ensembles.model.levels import MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, seconds_text, share_text
 from ensembles.structure.library_time import MOST_COMPRESSED
 

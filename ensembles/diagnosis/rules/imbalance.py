@@ -9,11 +9,12 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import FAR, FEW, LOW, MARGIN, MOST, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import FAR, FEW, LOW, MARGIN, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.storage_load import later_flushes_ns
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
+from ensembles.model.levels import MOST
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest

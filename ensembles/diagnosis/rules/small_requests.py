@@ -25,8 +25,6 @@ from ensembles.diagnosis.limits import (
     LITTLE,
     LOW,
     MARGIN,
-    MOST,
-    NEARLY_ALL,
     SHARED_MEMORY_BYTES_PER_NS,
     SMALL_CLASS,
     fixed_costs_ns,
@@ -44,6 +42,7 @@ from ensembles.diagnosis.storage_load import (
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
+from ensembles.model.levels import MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 from ensembles.summaries.keyed_sums import KeyedSums

@@ -22,9 +22,7 @@ from ensembles.diagnosis.limits import (
     LEAST_UNITS,
     LEVEL,
     LOW,
-    MOST,
     MOST_RATIO,
-    NEARLY_ALL,
     SMALL_CLASS,
     WIDE_BYTES,
 )
@@ -32,6 +30,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.without_calls import CountedCase, counted_case, counted_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events
+from ensembles.model.levels import MOST, NEARLY_ALL
 from ensembles.model.units import count_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary

@@ -17,7 +17,7 @@ import numpy as np
 
 from ensembles.diagnosis.evidence_rule import every_call_needed
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, rate_confidence
-from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MARGIN, MOST, MOST_RATIO, NEARLY_ALL
+from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MARGIN, MOST_RATIO
 from ensembles.diagnosis.limits import LEVEL as TASK_LEVEL
 from ensembles.diagnosis.principles import cause_of
 from ensembles.diagnosis.remedy import place_of_calls, severity_of
@@ -31,6 +31,7 @@ from ensembles.diagnosis.rules.strided_readahead.profile import (
     p_of_tasks,
 )
 from ensembles.model.events import Events
+from ensembles.model.levels import MOST, NEARLY_ALL
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
