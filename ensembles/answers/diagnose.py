@@ -262,10 +262,10 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     >>> from ensembles.answers.diagnose import gain_of
     >>> from ensembles.diagnosis.finding import Finding, Where
     >>> from ensembles.faces.words import sentence
-    >>> finding = Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "")
+    >>> finding = Finding("o-sync", 0.9, Where(), {}, (), "", (0.0, 0.02), "")
     >>> sentence(gain_of(finding, is_whole=False))
     'Up to 20.0 ms shorter'
-    >>> wide = Finding("small-requests", "note", 0.9, Where(), {}, (), "", (0.077, 2.9), "", share_s=0.692)
+    >>> wide = Finding("small-requests", 0.9, Where(), {}, (), "", (0.077, 2.9), "", share_s=0.692)
     >>> sentence(gain_of(wide, is_whole=False))
     'Up to 2.90 s shorter, 692 ms by the best estimate'
     """

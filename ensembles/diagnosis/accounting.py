@@ -10,11 +10,10 @@ import numpy as np
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import ROW
-from ensembles.diagnosis.finding import FROM_SHARE, Check, Finding, rate_severity
+from ensembles.diagnosis.finding import FROM_SHARE, LIKELY_COUNTS, Check, Finding
 from ensembles.diagnosis.limits import LEAST_CALLS
 from ensembles.diagnosis.path_calls import REMOVING
 from ensembles.diagnosis.principles import OUTSIDE, cause_of
-from ensembles.diagnosis.remedy import LIKELY_COUNTS, severity_of
 from ensembles.model.distinct import numbered_together
 from ensembles.model.levels import MOST, NEARLY_ALL
 
@@ -23,7 +22,7 @@ _SLOW_UNITS = ("straggler-task", "straggler-node")
 
 def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None, Mended]:
     """Give the lost time to findings, and find symptoms."""
-    known = [_beside_main(_with_savings(finding, case), case) for finding in findings]
+    known = [_beside_main(finding, case) for finding in findings]
     findings = _without_time_of_clients(known, case)
     rest = [finding for finding in findings if finding.saved_ns is not None]
     done: list[Finding] = [finding for finding in findings if finding.saved_ns is None]
@@ -53,7 +52,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     for symptom in symptoms:
         cause = _cause_of(symptom, done, case)
         done[cause] = replace(done[cause], symptoms=(*done[cause].symptoms, symptom.id))
-        done.append(replace(symptom, share_s=0.0, severity=rate_severity(0.0)))
+        done.append(replace(symptom, share_s=0.0, is_symptom=True))
     waiting_s = case.model.waiting_s
     return done, None if waiting_s is None else max(waiting_s - explained_s, 0.0), mended
 
@@ -67,8 +66,8 @@ def _beside_main(finding: Finding, case: Case) -> Finding:
         return finding
     check = Check("main-thread-waits", "the main thread makes no call, and may compute meanwhile", None)
     checks = (*finding.checks, check)
-    gain_s, severity = (0.0, finding.gain_s[1]), rate_severity(0.0)
-    return replace(finding, gain_s=gain_s, severity=severity, checks=checks, saved_ns=None)
+    gain_s = 0.0, finding.gain_s[1]
+    return replace(finding, gain_s=gain_s, likely_s=0.0, checks=checks, saved_ns=None)
 
 
 class Mended:
@@ -157,22 +156,6 @@ def _cause_of(symptom: Finding, causes: Sequence[Finding], case: Case) -> int:
     return int(np.argmin(left))
 
 
-def _with_savings(finding: Finding, case: Case) -> Finding:
-    """Add what a remedy saves in each row to a finding whose rule knows only the gain."""
-    if finding.saved_ns is not None or finding.gain_s is None or finding.where.op is None:
-        return finding
-    where = finding.where
-    ranks = np.concatenate([np.arange(low, high + 1) for low, high in where.ranks] or [case.ranks])
-    rows = (case.op == where.op) & np.isin(case.rows["rank"], ranks)
-    rows &= np.isin(case.name, where.calls if where.calls is not None else case.name)
-    rows &= np.isin(case.rows["phase"], where.phases if where.phases is not None else case.rows["phase"])
-    time_ns = np.where(rows, case.rows["time_ns"], 0.0)
-    share, wanted_s = 0.0, sum(finding.gain_s) / 2
-    for step in 2.0 ** -np.arange(1, 31):  # bisection
-        share += step * (case.gain_s((share + step) * time_ns) < wanted_s)
-    return replace(finding, saved_ns=share * time_ns)
-
-
 def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Finding]:
     """Take time that calls lose in the client off the gains of remedies at the targets."""
     mended = np.zeros(len(case))
@@ -192,8 +175,7 @@ def _less(finding: Finding, left: np.ndarray, case: Case) -> Finding:
     saved = finding.saved_ns * left
     whole_s, gain_s = max(case.gain_s(finding.saved_ns), 1e-9), case.gain_s(saved)
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
-    severity = severity_of((low_s, high_s), gain_s, case.run_s, finding.id)
-    return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)
+    return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), likely_s=gain_s)
 
 
 def divide(

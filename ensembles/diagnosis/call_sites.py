@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.evidence import CallsOfRows
-from ensembles.diagnosis.finding import MOST_NAMED, Finding, Where
+from ensembles.diagnosis.finding import MOST_NAMED, Finding
 from ensembles.diagnosis.limits import LITTLE
 from ensembles.model.calls import OPS
 from ensembles.model.sanitize_text import sanitize_text
@@ -32,68 +32,51 @@ _IO_OPS = [op for op in OPS if op != "wait"]
 
 
 def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
-    """Name the call sites of the calls that findings concern.
-
-    One pass over the events counts for all findings with rows of the shared evidence, one for others, and
-    those that concern some ordinals take another one.
-    """
-    found = list(findings)
+    """Name the call sites of the calls that findings concern, by one pass over the events."""
     if len(run.info.sites) < 2:
-        return found
-    by_rows = [i for i, each in enumerate(findings) if each.rows is not None]
-    if by_rows:
-        places = _places_of_rows(run, [findings[i] for i in by_rows])
-        for i, counts in zip(by_rows, places, strict=True):
-            found[i] = replace(findings[i], where=replace(findings[i].where, sites=_named(run, counts)))
-    for has_ordinals in (False, True):
-        numbers = [
-            i
-            for i, each in enumerate(findings)
-            if each.rows is None and bool(each.where.ordinals) is has_ordinals
-        ]
-        if not numbers:
-            continue
-        selections = tuple(_selection_of(findings[i].where).for_run(run) for i in numbers)
-        # A selection by ordinals makes the pass count them.
-        ranges = sorted({f"{low}-{high}" for i in numbers for low, high in findings[i].where.ordinals})
-        counted = run.summarize(
-            ignoring_run(partial(SelectedSites, selections)),
-            columns=SelectedSites.columns_of(selections),
-            selection=Selection.parse(ordinal=ranges).for_run(run) if has_ordinals else None,
-        )
-        for i, counts in zip(numbers, counted.counts, strict=True):
-            where = findings[i].where
-            found[i] = replace(findings[i], where=replace(where, sites=_named(run, counts)))
-    return found
-
-
-def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, SiteCount]]:
-    """Count the calls of the rows of findings by site."""
+        return list(findings)
     selections: list[Selects] = []
     first = [0]
     for finding in findings:
-        where = finding.where
-        base = Selection.parse(file=[escape(name) for name in where.files] if where.files else None)
-        base = base.for_run(run)
-        rows = partial(CallsOfRows, base, finding.rows, run.phases)
-        selections += [rows(inside=False), rows(inside=True)] if finding.not_inside else [rows()]
-        if finding.not_inside:
-            selections.append(Selection.parse(call=list(finding.not_inside)).for_run(run))
+        selections += _selections(run, finding)
         first.append(len(selections))
     counted = run.summarize(
         ignoring_run(partial(SelectedSites, selections)), columns=SelectedSites.columns_of(selections)
     ).counts
-    found = []
-    for low, high in pairwise(first):
-        counts = dict(counted[low])
-        if high - low > 1:
-            others = counted[low + 2].keys() - counts.keys()
-            inside = {site: each for site, each in counted[low + 1].items() if site not in others}
-            for site, each in (inside or counted[low + 1]).items():
-                before = counts.get(site, SiteCount())
-                counts[site] = SiteCount(before.calls + each.calls, before.time_ns + each.time_ns)
-        found.append(counts)
-    return found
+    return [
+        replace(finding, where=replace(finding.where, sites=_named(run, _added(counted[low:high]))))
+        for finding, (low, high) in zip(findings, pairwise(first), strict=True)
+    ]
+
+
+def _selections(run: Run, finding: Finding) -> list[Selects]:
+    """Return what selects the calls of a finding; of three, as `_added` takes them."""
+    where = finding.where
+    files = [escape(name) for name in where.files] if where.files else None
+    if finding.rows is None:
+        # Calls in which tasks only wait for each other do no I/O, where a finding is about all of it.
+        ops = _IO_OPS if where.op is None and where.calls is None else where.op
+        ranks = [f"{low}-{high}" for low, high in where.ranks] or None
+        calls = None if where.calls is None else list(where.calls)
+        chosen = Selection.parse(op=ops, layer=where.layer, call=calls, file=files, rank=ranks)
+        return [chosen.for_run(run)]
+    rows = partial(CallsOfRows, Selection.parse(file=files).for_run(run), finding.rows, run.phases)
+    if not finding.not_inside:
+        return [rows()]
+    others = Selection.parse(call=list(finding.not_inside)).for_run(run)
+    return [rows(inside=False), rows(inside=True), others]
+
+
+def _added(counted: Sequence[dict[int, SiteCount]]) -> dict[int, SiteCount]:
+    """Add calls inside others up with those outside, but for sites of other calls around them."""
+    counts = dict(counted[0])
+    if len(counted) > 1:
+        _, inside, others = counted
+        left = {site: each for site, each in inside.items() if site not in others.keys() - counts.keys()}
+        for site, each in (left or inside).items():
+            before = counts.get(site, SiteCount())
+            counts[site] = SiteCount(before.calls + each.calls, before.time_ns + each.time_ns)
+    return counts
 
 
 def python_hint(run: Run) -> str:
@@ -154,19 +137,6 @@ def symbol_hint(run: Run, findings: Sequence[Finding]) -> str:
 
 def _is_python(module: str) -> bool:
     return _OF_PYTHON.match(os.path.basename(module)) is not None
-
-
-def _selection_of(where: Where) -> Selection:
-    # Calls in which tasks only wait for each other do no I/O, where a finding is about all of it.
-    return Selection.parse(
-        op=_IO_OPS if where.op is None and where.calls is None else where.op,
-        layer=where.layer,
-        call=None if where.calls is None else list(where.calls),
-        file=[escape(name) for name in where.files] if where.files else None,
-        rank=[f"{low}-{high}" for low, high in where.ranks] or None,
-        time=None if where.times_s is None else f"{where.times_s[0]:.9f}..",
-        ordinal=[f"{low}-{high}" for low, high in where.ordinals] or None,
-    )
 
 
 def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], ...]:

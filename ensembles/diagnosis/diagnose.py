@@ -14,7 +14,7 @@ from ensembles.diagnosis.account import CallTime, SizeTime
 from ensembles.diagnosis.accounting import share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.evidence_rule import SUMMARY, Rule, case_of, summaries_of_sums
+from ensembles.diagnosis.evidence_rule import SUMMARY, EvidenceRule, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
@@ -153,9 +153,9 @@ def _with_advice_for(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     return found
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[EvidenceRule, ...] = (
     not_io.rule,
-    strided_readahead,
+    strided_readahead.rule,
     stdio_buffer.rule,
     stdio_buffer.formatted,
     disk_waits.o_sync,
@@ -195,14 +195,14 @@ _IN_IO = "in-io"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 
-def diagnose(run: Run, rules: Sequence[Rule] | None = None) -> Diagnosis:
+def diagnose(run: Run, rules: Sequence[EvidenceRule] | None = None) -> Diagnosis:
     """Find the causes of slow I/O in a run.
 
     Parameters
     ----------
     run : Run
         The run.
-    rules : sequence of Rule, optional
+    rules : sequence of EvidenceRule, optional
         Rules to apply. Default: all.
 
     Returns
@@ -236,10 +236,10 @@ class DiagnosisPass:
         Summaries that the rules need. If it is empty, no pass is necessary.
     """
 
-    def __init__(self, run: Run, rules: Sequence[Rule] | None = None) -> None:
+    def __init__(self, run: Run, rules: Sequence[EvidenceRule] | None = None) -> None:
         self._run, self._rules = run, RULES if rules is None else rules
         self._refused: dict[str, NotApplicable] = {}
-        self._wanted: list[Rule] = []
+        self._wanted: list[EvidenceRule] = []
         for rule in self._rules:
             try:
                 if not run.reading.has_calls or run.reading.implausible:
@@ -291,7 +291,7 @@ class DiagnosisPass:
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             known = {finding.id for finding in findings}
-            known |= {rule.ID for rule in self._wanted if getattr(rule, "is_of_counters", False)}
+            known |= {rule.ID for rule in self._wanted if rule.is_of_counters}
             names = [rule.ID for rule in self._rules if rule.ID not in known]
             refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s, mended = share_out(findings, case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
@@ -23,30 +23,6 @@ if TYPE_CHECKING:
 SUMMARY = "evidence"
 
 FILE_USES = {"file-uses": SummaryRequest(FileUses.for_run, FileUses.columns)}
-
-
-class Rule(Protocol):
-    """A rule for one cause of slow I/O: a module or an object.
-
-    Attributes
-    ----------
-    ID : str
-        Id of its findings.
-    NEEDS : mapping of str to SummaryRequest
-        Summaries by name. Rules that use the same name share the summary. All are filled in one pass.
-    """
-
-    @property
-    def ID(self) -> str: ...
-
-    @property
-    def NEEDS(self) -> Mapping[str, SummaryRequest]: ...
-
-    def preconditions(self, run: Run) -> Rule | None:
-        """Check the metadata of a run, before its events are read."""
-
-    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule."""
 
 
 def every_call_needed(run: Run) -> None:
@@ -86,8 +62,8 @@ class EvidenceRule:
         evidence = {SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns)}
         return {} if self.is_of_sums or self.is_of_counters else {**evidence, **(self.summary or {})}
 
-    def preconditions(self, run: Run) -> Rule | None:
-        """Check the metadata of a run (`Rule.preconditions`)."""
+    def preconditions(self, run: Run) -> EvidenceRule | None:
+        """Check the metadata of a run, before its events are read; return the rule for others than calls."""
         is_whole = run.info.has(Holds.ALL_CALLS)
         if run.counters.modules:
             if self.counted is not None and (self.counts_more or not is_whole):
@@ -105,7 +81,7 @@ class EvidenceRule:
         return replace(self, find=self.summed, is_of_sums=True)
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule (`Rule.evaluate`)."""
+        """Evaluate the rule on filled summaries, by their names in `NEEDS`."""
         if self.is_of_counters and self.counted is not None:
             found = self.counted(run)
             return [] if found is None else [found]
@@ -124,9 +100,9 @@ def has_sums(run: Run) -> bool:
     return bool(run.summary.durations_known and run.reading.known_ranks)
 
 
-def summaries_of_sums(run: Run, rules: Iterable[Rule]) -> dict[str, Any]:
+def summaries_of_sums(run: Run, rules: Iterable[EvidenceRule]) -> dict[str, Any]:
     """Return what rules need of a run that has sums in place of calls: other summaries are empty."""
-    mine = [rule for rule in rules if isinstance(rule, EvidenceRule) and rule.is_of_sums]
+    mine = [rule for rule in rules if rule.is_of_sums]
     empty = {name: need.make(run) for rule in mine for name, need in (rule.summary or {}).items()}
     return {SUMMARY: EvidenceOfSums.for_run(run), **empty} if mine else {}
 

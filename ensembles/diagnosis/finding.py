@@ -24,6 +24,9 @@ SEVERITIES = ("note", "warning", "critical")
 FROM_SHARE = {"warning": 0.02, "critical": 0.10}
 """Least cost of a severity, as a share of the run (`ensembles.run.run.Run.length_s`)."""
 
+LIKELY_COUNTS = 1 / 3
+"""Part of the best estimate of a gain that counts as if it were certain."""
+
 SURE = 0.95
 """Confidence if all checks hold. It is below 1, as the machine itself was not examined."""
 
@@ -144,8 +147,6 @@ class Finding:
     ----------
     id : str
         Id of the cause, for example ``strided-readahead``.
-    severity : str
-        One of `SEVERITIES`.
     confidence : float
         From 0 to 1: share of the evidence that is present (`rate_confidence`). It is not a probability.
     where : Where
@@ -174,10 +175,13 @@ class Finding:
         Functions: the finding does not concern what happens inside them.
     trial : str
         Remedy of ``ensio try`` that changes the calls that it concerns; ``""``: none does.
+    likely_s : float
+        Best estimate of the gain, within which all is known to be.
+    is_symptom : bool
+        Whether another finding explains it.
     """
 
     id: str
-    severity: str
     confidence: float
     where: Where
     evidence: Mapping[str, Any]
@@ -191,6 +195,8 @@ class Finding:
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
     trial: str = ""
+    likely_s: float = 0.0
+    is_symptom: bool = False
 
     def __post_init__(self) -> None:
         if "time_s" in self.evidence:
@@ -200,6 +206,23 @@ class Finding:
         """Return the gain as far as it is within some time, or the waiting between its calls."""
         most_s = max(time_s, self.evidence.get("waiting_s", 0.0))
         return self.gain_s and (min(self.gain_s[0], most_s), min(self.gain_s[1], most_s))
+
+    @property
+    def severity(self) -> str:
+        """One of `SEVERITIES`, by the larger of the least gain and a third of the likely one.
+
+        Examples
+        --------
+        >>> from ensembles.diagnosis.finding import Finding, Where
+        >>> wide = Finding("o-sync", 0.9, Where(), {"run_s": 1.0}, (), "", (0.0, 0.5), "", likely_s=0.2)
+        >>> wide.severity
+        'warning'
+        """
+        low_s, high_s = self.gain_s or (0.0, 0.0)
+        cost_s = max(low_s, LIKELY_COUNTS * min(self.likely_s, high_s)) * (not self.is_symptom)
+        run_s = max(self.evidence.get("run_s", 0.0), 1e-9)
+        reached = sum(cost_s >= share * run_s for share in FROM_SHARE.values())
+        return SEVERITIES[min(reached, SEVERITIES.index(self.kind.most_severe))]
 
     @property
     def kind(self) -> Cause:
@@ -440,16 +463,3 @@ def rate_confidence(checks: tuple[Check, ...]) -> float:
     if any(check.holds is False for check in checks):
         return 0.0
     return SURE * DOUBT ** sum(check.holds is None for check in checks)
-
-
-def rate_severity(share: float) -> str:
-    """Compute the severity of a cost, given as a share of the run (`FROM_SHARE`).
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import rate_severity
-    >>> rate_severity(0.01), rate_severity(0.05), rate_severity(0.2)
-    ('note', 'warning', 'critical')
-    """
-    reached = [name for name in SEVERITIES[1:] if share >= FROM_SHARE[name]]
-    return reached[-1] if reached else SEVERITIES[0]

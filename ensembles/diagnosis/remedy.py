@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
     MOST_FILES,
-    SEVERITIES,
     WORTH_A_LINE,
     Check,
     Finding,
     Where,
     rate_confidence,
-    rate_severity,
 )
 from ensembles.diagnosis.limits import LOW, MARGIN
 from ensembles.diagnosis.principles import cause_of
 from ensembles.model.spans import MOST_SPANS, find_spans
-
-if TYPE_CHECKING:
-    from ensembles.run.run import Run
 
 
 @dataclass
@@ -40,6 +34,7 @@ class Remedy:
     low_ns: np.ndarray | None = None
     high_ns: np.ndarray | None = None
     files: tuple[str, ...] = ()
+    ordinals: tuple[tuple[int, int], ...] = ()  # Spans of call indices; empty: any
     not_inside: tuple[str, ...] = ()  # Functions: the finding does not concern what happens inside them
     # `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
     # differ
@@ -47,19 +42,19 @@ class Remedy:
     advice: str = ""  # ``""``: as the table of causes has it
 
 
-def where_of(case: Case, chosen: np.ndarray, files: tuple[str, ...] = ()) -> Where:
+def where_of(
+    case: Case,
+    chosen: np.ndarray,
+    files: tuple[str, ...] = (),
+    ordinals: tuple[tuple[int, int], ...] = (),
+) -> Where:
     """Return the place of the chosen rows: bool, shape (n,)."""
-    rows = {name: column[chosen] for name, column in case.rows.items()}
-    where = place_of_calls(case.run, rows, files)
-    return replace(where, times_s=None) if case.evidence.places(rows) is None else where
-
-
-def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, ...]) -> Where:
-    """Return the place of rows with ``call``, ``rank``, ``phase`` (0: none), ``start_ns`` and ``end_ns``."""
+    run, rows = case.run, {name: column[chosen] for name, column in case.rows.items()}
     calls = [run.calls[number] for number in np.unique(rows["call"]).tolist()]
     ops, layers = ({getattr(call, name) for call in calls} for name in ("op", "layer"))
     numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist())
     named = run.phases.names if numbers and run.phases is not None else None
+    times_s = float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9
     return Where(
         op=ops.pop() if len(ops) == 1 else None,
         layer=layers.pop() if len(layers) == 1 else None,
@@ -70,7 +65,8 @@ def place_of_calls(run: Run, rows: Mapping[str, np.ndarray], files: tuple[str, .
         ranks=find_spans(rows["rank"], MOST_SPANS),
         phases=numbers or None,
         phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
-        times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),
+        ordinals=ordinals,
+        times_s=None if case.evidence.places(rows) is None else times_s,
     )
 
 
@@ -106,9 +102,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     return [
         Finding(
             id=cause,
-            severity=severity_of(interval, gain_s, case.run_s, cause),
             confidence=confidence,
-            where=where_of(case, remedy.rows, remedy.files),
+            where=where_of(case, remedy.rows, remedy.files, remedy.ordinals),
             evidence=evidence,
             checks=checks,
             advice=remedy.advice or cause_of(cause).advice,
@@ -117,15 +112,6 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             saved_ns=saved_ns,
             rows=case.evidence.places(rows),
             not_inside=remedy.not_inside,
+            likely_s=gain_s,
         )
     ]
-
-
-LIKELY_COUNTS = 1 / 3
-"""Part of the best estimate that counts as if it were certain."""
-
-
-def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float, cause: str = "") -> str:
-    """Rate the least gain, or a third of the likely one if that is more, within what the cause allows."""
-    severity = rate_severity(max(interval_s[0], LIKELY_COUNTS * gain_s) / max(run_s, 1e-9))
-    return min(severity, cause_of(cause).most_severe, key=SEVERITIES.index)

@@ -14,7 +14,6 @@ from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import (
     DOUBT,
     FROM_SHARE,
-    SEVERITIES,
     SURE,
     Check,
     Finding,
@@ -35,7 +34,7 @@ from ensembles.diagnosis.principles import (
     UNTRACED,
     cause_of,
 )
-from ensembles.diagnosis.remedy import severity_of, where_of
+from ensembles.diagnosis.remedy import where_of
 from ensembles.diagnosis.rules.collective import collective_calls
 from ensembles.diagnosis.rules.small_requests import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import Path
@@ -69,10 +68,7 @@ def with_awaited(
             low_s, high_s = each.gain_s
             gain_s = low_s + (1 - MARGIN) * part_s, min(high_s + (1 + MARGIN) * part_s, case.run_s)
             share_s = each.share_s + part_s
-            severity = max(
-                each.severity, severity_of(gain_s, share_s, case.run_s, each.id), key=SEVERITIES.index
-            )
-            each = replace(each, gain_s=gain_s, share_s=share_s, severity=severity)
+            each = replace(each, gain_s=gain_s, share_s=share_s, likely_s=each.likely_s + part_s)
         found.append(each)
     return found, max(left_s, 0.0)
 
@@ -286,7 +282,6 @@ def findings_of_waits(
         found.append(
             Finding(
                 entry.id,
-                severity_of((0.0, entry.time_s), entry.time_s, account.run_s, entry.id),
                 DOUBT * SURE,
                 where,
                 {"waiting_s": entry.time_s, "run_s": account.run_s, "calls": seen},
@@ -294,6 +289,7 @@ def findings_of_waits(
                 kind.advice,
                 (0.0, entry.time_s),
                 f"{share} of the run: {entry.words}{f'; {sentence}' * (sentence != entry.words)}",
+                likely_s=entry.time_s,
                 rows=np.stack([case.rows[name][rows] for name in ROW]) if seen or not entry.call else None,
             )
         )

@@ -29,7 +29,6 @@ from ensembles.diagnosis.finding import (
 from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN
 from ensembles.diagnosis.path_calls import looks_up
 from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS, cause_of
-from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.with_meetings import OfSums
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.levels import MOST
@@ -286,7 +285,6 @@ def counted_finding(
     )
     return Finding(
         cause,
-        severity_of(interval, likely_s, case.run_s, cause),
         confidence,
         where,
         {**evidence, "run_s": case.run_s},
@@ -294,4 +292,5 @@ def counted_finding(
         advice or cause_of(cause).advice,
         interval,
         title,
+        likely_s=likely_s,
     )

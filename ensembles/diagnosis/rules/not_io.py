@@ -54,7 +54,6 @@ def little_io(io_s: float, run_s: float, where: Where, observed: str, title: str
     """Make the finding ``not-io``: I/O takes `io_s` of the run at most."""
     return Finding(
         "not-io",
-        "note",
         SURE,
         where,
         {"io_share": io_s / run_s, "io_s": io_s, "run_s": run_s},

@@ -12,7 +12,7 @@ from ensembles.workloads.recorded.remedies import remedy_named
 
 
 def diagnosis(cause="small-requests", op="write"):
-    finding = Finding(cause, "warning", 0.9, Where(op=op), {}, (), "", (1.0, 2.0), "")
+    finding = Finding(cause, 0.9, Where(op=op), {}, (), "", (1.0, 2.0), "")
     finding = dataclasses.replace(finding, trial=finding.proposed_trial)
     return Diagnosis("run", (finding,), (cause,), ())
 

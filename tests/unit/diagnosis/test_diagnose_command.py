@@ -153,7 +153,6 @@ def test_notes_that_cannot_matter_are_one_line(healthy):
     small, large = (
         Finding(
             id=name,
-            severity="note",
             confidence=0.9,
             where=Where(),
             evidence={},

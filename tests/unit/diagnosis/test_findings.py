@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ import ensembles as en
 import ensembles.diagnosis.rules
 from ensembles.answers.diagnose import diagnose
 from ensembles.diagnosis.diagnose import RULES
-from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, rate_confidence, rate_severity
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable, Where, rate_confidence
 from ensembles.model.events import Events
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.passes import group
@@ -30,15 +31,23 @@ def test_confidence_is_lost_by_doubt_and_gone_with_a_check_that_fails():
     assert rate_confidence((sure, wrong)) == 0
 
 
+def rated(gain_s: tuple[float, float], likely_s: float = 0.0, cause: str = "o-sync") -> str:
+    return Finding(cause, 0.9, Where(), {"run_s": 1.0}, (), "", gain_s, "", likely_s=likely_s).severity
+
+
 def test_severity_follows_the_share_that_is_lost():
-    assert [rate_severity(share) for share in (0.0, 0.019, 0.02, 0.099, 0.1, 3.0)] == [
-        "note",
-        "note",
-        "warning",
-        "warning",
-        "critical",
-        "critical",
-    ]
+    lows = {0.0: "note", 0.019: "note", 0.02: "warning", 0.099: "warning", 0.1: "critical", 3.0: "critical"}
+    assert {low: rated((low, low)) for low in lows} == lows
+    likely = {0.05: "note", 0.2: "warning", 0.37: "critical"}
+    assert {share: rated((0.01, 0.4), share) for share in likely} == likely
+    assert rated((0.0, 0.8), 0.4, "hdf5-filters") == "warning"
+
+
+def test_severity_is_that_of_the_gain_that_is_left():
+    whole = Finding("o-sync", 0.9, Where(), {"run_s": 1.0}, (), "", (0.2, 0.9), "", likely_s=0.5)
+    assert whole.severity == "critical"
+    assert replace(whole, gain_s=whole.within(0.05)).severity == "warning"
+    assert replace(whole, is_symptom=True).severity == "note"
 
 
 def test_spans_hold_all_numbers_and_are_few():
@@ -117,25 +126,27 @@ class _Count(Summary):
         self.calls += other.calls
 
 
-def rule(name: str, severity: str, gain_s: float, refuses: str = "") -> SimpleNamespace:
+def rule(name: str, run_s: float, gain_s: float, refuses: str = "") -> SimpleNamespace:
     def evaluate(run: en.Run, summaries: Mapping[str, _Count]) -> list[Finding]:
         if refuses:
             raise NotApplicable(refuses)
-        evidence = {"calls": summaries["count"].calls}
-        return [Finding(name, severity, 0.5, Where(), evidence, (), "do this", (gain_s, gain_s), name)]
+        evidence = {"calls": summaries["count"].calls, "run_s": run_s}
+        return [Finding(name, 0.5, Where(), evidence, (), "do this", (gain_s, gain_s), name)]
 
     needs = {"count": SummaryRequest(_Count, ("rank", "call"))}
-    return SimpleNamespace(ID=name, NEEDS=needs, preconditions=lambda run: None, evaluate=evaluate)
+    return SimpleNamespace(
+        ID=name, NEEDS=needs, is_of_sums=False, preconditions=lambda run: None, evaluate=evaluate
+    )
 
 
 def test_rules_share_a_pass_and_the_strongest_finding_comes_first(tmp_path):
     program = run_matrices(Matrices(), 3, FileSystem())
     run = en.open(write_run(program, tmp_path / "run"))
     rules = [
-        rule("a", "note", 9.0),
-        rule("b", "critical", 1.0),
-        rule("c", "critical", 2.0),
-        rule("d", "note", 1.0, refuses="there is no d"),
+        rule("a", 1e4, 9.0),
+        rule("b", 1.0, 1.0),
+        rule("c", 1.0, 2.0),
+        rule("d", 1.0, 1.0, refuses="there is no d"),
     ]
     found = diagnose(run, rules)
     assert [finding.id for finding in found.findings] == ["c", "b", "a"]

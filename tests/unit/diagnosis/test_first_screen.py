@@ -75,7 +75,7 @@ def test_what_one_run_does_not_show_costs_no_more_than_the_part_of_the_run_that_
 
 
 def test_a_best_estimate_that_is_the_most_is_said_once() -> None:
-    gain = Finding("fewer-calls", "note", 0.9, Where(), {}, (), "", (0.0, 1.12), "", share_s=1.119)
+    gain = Finding("fewer-calls", 0.9, Where(), {}, (), "", (0.0, 1.12), "", share_s=1.119)
     assert sentence(gain_of(gain)) == "The run would be up to 1.12 s shorter"
 
 

@@ -9,7 +9,6 @@ from made_io import KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.finding import Finding
-from ensembles.diagnosis.remedy import severity_of
 
 LINES, STEPS = 200, 4
 
@@ -75,13 +74,3 @@ def test_a_journal_for_each_change_is_one_habit(tmp_path: Path) -> None:
     assert "one transaction for many changes" in sync.advice
     assert storm.advice.startswith("part of the same habit as sync-per-write")
     assert sync.severity == "critical"
-
-
-def test_a_best_estimate_of_much_of_the_run_is_critical() -> None:
-    assert [severity_of((0.01, 0.4), share, 1.0) for share in (0.05, 0.2, 0.37)] == [
-        "note",
-        "warning",
-        "critical",
-    ]
-    assert severity_of((0.15, 1.0), 0.15, 1.0) == "critical"
-    assert severity_of((0.0, 0.8), 0.4, 1.0, "hdf5-filters") == "warning"

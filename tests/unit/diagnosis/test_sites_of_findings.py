@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> en.Run:
 
 def finding(**where: object) -> Finding:
     found = Where(tasks=2, ranks=((0, 1),), **where)
-    return Finding("small-requests", "warning", 0.9, found, {}, (), "fewer", None, "small")
+    return Finding("small-requests", 0.9, found, {}, (), "fewer", None, "small")
 
 
 def test_sites_are_those_of_the_calls_of_the_finding(run: en.Run) -> None:
@@ -54,7 +54,7 @@ def test_sites_follow_files_and_times(run: en.Run) -> None:
 
 
 class _OneFinding:
-    ID, NEEDS = "small-requests", {}
+    ID, NEEDS, is_of_sums = "small-requests", {}, False
 
     def preconditions(self, run: en.Run) -> None:
         pass
@@ -68,9 +68,7 @@ def test_diagnose_adds_the_sites(run: en.Run) -> None:
     assert found.where.sites == (("overlap+0x1321", 1.0),)
 
 
-def test_findings_share_a_pass_and_those_of_ordinals_another(
-    run: en.Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_share_a_pass(run: en.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     passes = []
     summarize = en.Run.summarize
 
@@ -79,23 +77,13 @@ def test_findings_share_a_pass_and_those_of_ordinals_another(
         return summarize(self, *arguments, **options)
 
     monkeypatch.setattr(en.Run, "summarize", counted)
-    several = [
-        finding(op="write", layer="posix"),
-        finding(op="read"),
-        finding(op="write", layer="mpiio", ordinals=((1, 2),)),
-        finding(op="close", ordinals=((1, 1),)),
-        finding(),
-    ]
+    several = [finding(op="write", layer="posix"), finding(op="read"), finding(op="close"), finding()]
     named = with_sites(run, several)
-    assert len(passes) == 2
+    assert len(passes) == 1
     monkeypatch.undo()
     for each, wanted in zip(named, several, strict=True):
         where = wanted.where
-        totals = run.by_site(
-            op=where.op or [op for op in OPS if op != "wait"],
-            layer=where.layer,
-            ordinal=[f"{low}-{high}" for low, high in where.ordinals] or None,
-        )
+        totals = run.by_site(op=where.op or [op for op in OPS if op != "wait"], layer=where.layer)
         every_ns = sum(site.time_ns for site in totals)
         shares = {
             run.info.label_of_site(site.number): site.time_ns / every_ns for site in totals if site.number

@@ -102,7 +102,7 @@ def test_little_time_lost_is_no_more_than_a_note(tmp_path):
     for number in range(100):
         program.call("write", (1 << 40) + number * 64 * MIB, 64 * MIB)
     found = en.diagnose(en.open(write_run(program, tmp_path / "run"))).findings
-    assert [finding.severity for finding in found if finding.id == "strided-readahead"] == ["note"]
+    assert {finding.severity for finding in found if finding.id == "strided-readahead"} <= {"note"}
 
 
 def test_it_prints_what_where_why_and_what_to_do(tmp_path):

@@ -233,7 +233,7 @@ def places(run: en.Run) -> dict[str, float]:
 
 
 def _writes() -> Finding:
-    return Finding("not-io", "note", 0.9, Where(op="write", tasks=1), {}, (), "look", None, "little")
+    return Finding("not-io", 0.9, Where(op="write", tasks=1), {}, (), "look", None, "little")
 
 
 def test_places_are_lines_functions_or_a_module_and_never_addresses(tmp_path: Path) -> None:

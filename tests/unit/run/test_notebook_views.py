@@ -91,7 +91,7 @@ def rectangles(shown: str) -> list[tuple[float, float]]:
 
 def test_findings_show_their_gains() -> None:
     def finding(name: str, gain_s: tuple[float, float] | None) -> Finding:
-        return Finding(name, "warning", 1.0, Where(), {}, (), "advice", gain_s, "title")
+        return Finding(name, 1.0, Where(), {}, (), "advice", gain_s, "title")
 
     findings = (finding("<b>slow-target", (2.0, 4.0)), finding("imbalance", (1.0, 1.0)), finding("odd", None))
     shown = answer_diagnosis(findings, run="run", examined=(), not_examined=())._repr_html_()
