@@ -9,7 +9,7 @@ from typing import Any
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
 from ensembles.diagnosis.finding import WORTH_A_LINE, Diagnosis, Finding
-from ensembles.diagnosis.limits import FAR, MARGIN
+from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.principles import (
     FEWER_CALLS,
     LATE_TASK,
@@ -22,6 +22,7 @@ from ensembles.diagnosis.principles import (
     cause_of,
 )
 from ensembles.faces.answer import MOST_LISTED, MOST_ROWS, Answer, PlainAnswer, shown_as
+from ensembles.model.levels import A_TENTH
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
 from ensembles.model.units import count_text, seconds_text
@@ -274,13 +275,13 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     low_s, high_s = finding.gain_s
     likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
     is_other = likely_s is not None and seconds_text(likely_s) != seconds_text(high_s)
-    is_open = low_s < MARGIN * high_s
+    is_open = low_s < A_TENTH * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
         "likely_s": likely_s if is_other and (is_open or high_s >= FAR * low_s) else None,
     }
-    if is_open and likely_s is not None and likely_s < MARGIN * high_s:
+    if is_open and likely_s is not None and likely_s < A_TENTH * high_s:
         return Statement("diagnose.gain_likely", values, likely_s)
     if is_open:
         return Statement("diagnose.gain_open", values, likely_s or 0.0)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ensembles.answers.predict import LEVEL
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import FROM_SHARE
-from ensembles.diagnosis.limits import MARGIN
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
+from ensembles.model.levels import A_TENTH
 from ensembles.model.statement import Part, Statement, Table
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TrialAnswer(Answer):
         """What was predicted and measured."""
         (low, high), gain_s = self.interval_s, self.gain_s
         least_s, most_s = self.predicted_s or (math.nan, None)
-        is_open = most_s is not None and 0 <= least_s < MARGIN * most_s  # As `gain_of` of ensio diagnose
+        is_open = most_s is not None and 0 <= least_s < A_TENTH * most_s  # As `gain_of` of ensio diagnose
         values = {
             "remedy": self.remedy,
             "from": None if is_open or most_s is None else least_s,

@@ -51,12 +51,12 @@ def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> Pr
     """Predict the gain of a run whose calls, and those with the remedy, are read."""
     from ensembles.answers.predict import predict
     from ensembles.diagnosis.diagnose import diagnose
-    from ensembles.diagnosis.limits import MARGIN
+    from ensembles.model.levels import A_TENTH
     from ensembles.run.open import open_as
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.accesses import read_accesses
     from ensembles.workloads.recorded.costs import costs_of, gain_s
 
     measured = read_accesses(open_as(Run, args.calibration)) if args.calibration else before
-    by_calls = gain_s(before, after, costs_of(measured), MARGIN)
+    by_calls = gain_s(before, after, costs_of(measured), A_TENTH)
     return predict(diagnose(open_as(Run, args.run)), args.remedy, by_calls, args.calibration or "")

@@ -118,12 +118,13 @@ class _Rounds:
         """Make the control, then pairs until they decide or the time is over."""
         from ensembles.answers.trial import TrialAnswer, accounts_beside, decides, stands_for
         from ensembles.diagnosis.diagnose import diagnose
-        from ensembles.diagnosis.limits import FAR, MARGIN
+        from ensembles.diagnosis.limits import FAR
+        from ensembles.model.levels import A_TENTH
         from ensembles.workloads.recorded.costs import spread_of, times_s
 
         recorded = diagnose(run)
         before = self.whole.found
-        low, high = spread_of(before, MARGIN)
+        low, high = spread_of(before, A_TENTH)
         factors = (1.0, max(low, 1 / FAR), min(high, FAR))
         recorded_s, *ends_s = (times_s(before, each * before.duration, self.names) for each in factors)
         recorded_range_s = tuple(zip(*ends_s, strict=True))

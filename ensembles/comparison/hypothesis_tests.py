@@ -12,8 +12,9 @@ import numpy as np
 
 from ensembles.comparison.components import bin_octaves
 from ensembles.comparison.model import holm
+from ensembles.model.levels import SIGNIFICANT
 
-LEVEL = 0.05
+LEVEL = SIGNIFICANT
 
 MOST_EXACT = 50
 """Groups of fewer values without ties have an exact Wilcoxon-Mann-Whitney test, as in R's wilcox.test."""

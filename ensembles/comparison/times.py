@@ -14,6 +14,7 @@ import numpy as np
 
 from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.model import RunValues, fit_effects, holm, runs_needed
+from ensembles.model.levels import A_TENTH, MOST, RARE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text, share_text
 
@@ -247,20 +248,20 @@ LEAST_SPREAD_OF_NEW_KIND = 0.2
 FEWEST_FREEDOM = 3
 """Runs beyond the first of each group from which on they show how much they vary: as four runs and one."""
 
-MARGIN = 0.1
+MARGIN = A_TENTH
 """Largest relative change that counts as no change."""
 
 OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 """Times of whole runs that fail ``--fail-on`` if they are longer."""
 
-LEAST_SHARE = 0.01
+LEAST_SHARE = RARE
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
 
 LEAST_ADDED = 0.05
 """Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call on a
 path often takes a few times as long as usual."""
 
-LEAST_OF_WHOLE = 0.5
+LEAST_OF_WHOLE = MOST
 """Least part of what a kind of calls adds by which the time in I/O of the whole run is longer, too."""
 
 SPREAD_OF = {

@@ -32,6 +32,7 @@ from ensembles.comparison.components import (
     quantile_octaves,
 )
 from ensembles.comparison.model import RunValues
+from ensembles.model.levels import FEWEST, FEWEST_ALONE, NEARLY_ALL
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT
 
@@ -155,13 +156,6 @@ def make_blocks(samples: Sequence[CountedDurations]) -> DependentBlocks:
     return DependentBlocks([merged(run, n) for run, n in zip(runs, blocks, strict=True)], memory, spread)
 
 
-LEAST_IN_PHASES = 0.9
-"""Phases are used if at least this share of the calls is in a phase."""
-FEWEST_PHASES = 5
-
-_LEAST_CALLS = 8
-
-
 @dataclass(frozen=True)
 class RunCalls:
     """Calls of one run."""
@@ -181,7 +175,7 @@ class RunCalls:
 def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:
     """Divide runs into pieces, in the order of time or of ranks.
 
-    Phases are used if each run has `FEWEST_PHASES` of them. Otherwise slices of time or ranks are used,
+    Phases are used if each run has `FEWEST` of them. Otherwise slices of time or ranks are used,
     whichever the calls depend on more: means of log duration over a twelfth of the pieces vary more.
     """
     phases = [phase for run in runs if (phase := _phases(run)) is not None]
@@ -203,7 +197,7 @@ def _phases(run: RunCalls) -> np.ndarray | None:
     if run.phase is None or not len(run.phase):
         return None
     inside = run.phase >= 0
-    if inside.mean() < LEAST_IN_PHASES or len(np.unique(run.phase[inside])) < FEWEST_PHASES:
+    if inside.mean() < NEARLY_ALL or len(np.unique(run.phase[inside])) < FEWEST:
         return None
     if inside.all():
         return run.phase
@@ -231,12 +225,12 @@ def _slices(run: RunCalls) -> np.ndarray | None:
         place = ordinal / count[rank]
     else:
         return None
-    slices = max(1, min(MOST_UNITS, n // _LEAST_CALLS))
+    slices = max(1, min(MOST_UNITS, n // FEWEST_ALONE))
     return np.minimum((place * slices).astype(np.int64), slices - 1)
 
 
 def _ranks(run: RunCalls) -> np.ndarray | None:
-    if run.rank is None or len(np.unique(run.rank)) < FEWEST_PHASES:
+    if run.rank is None or len(np.unique(run.rank)) < FEWEST:
         return None
     return run.rank
 

@@ -17,7 +17,7 @@ from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import LEAST_CALL_SHARE, Check, Finding, matters
 from ensembles.diagnosis.limits import LEAST_CALLS
-from ensembles.diagnosis.path_calls import CHANGING, MOVING, ON_DESCRIPTORS, habit_of_lookups
+from ensembles.diagnosis.path_calls import CHANGING, MOVING, NO_LOOKUPS, habit_of_lookups
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rules.small_requests import emptied_streams, first_on_files
@@ -132,7 +132,7 @@ def _kind_of(call: Call, is_of_folders: bool, lookups: str) -> str:
         return "move"
     if call.name in CHANGING:
         return "change"
-    return "descriptor" if call.name in ON_DESCRIPTORS - {"readdir"} else lookups
+    return "descriptor" if call.name in NO_LOOKUPS - {"readdir"} else lookups
 
 
 def _said(case: Case, rows: np.ndarray, number: int, part: np.ndarray, share: np.ndarray) -> str:

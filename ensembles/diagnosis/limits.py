@@ -19,10 +19,6 @@ LOW = 0.5
 DENSE = 0.7
 """Part of a whole from which it stands for the whole: bytes of a range, a full cache, what is surely kept."""
 
-MARGIN = 0.1
-"""Relative difference up to which two numbers are alike; least margin of a gain to each side, as calls of
-other tasks change too."""
-
 MOST_RATIO = 1.25
 """Ratio of the bytes or times of two tasks up to which their calls are the same."""
 
@@ -63,8 +59,8 @@ requests."""
 WIDE_BYTES = 16 << 20
 """Bytes that are work for several targets at once."""
 
-DRAWS, LEVEL = 400, 0.01
-"""Permutations of a test, and the p-value up to which chance is excluded."""
+DRAWS = 400
+"""Permutations of a test."""
 
 NORMAL_90 = 1.645
 """Standard deviations of a normal distribution that are half its 90 % interval."""

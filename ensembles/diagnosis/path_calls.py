@@ -30,8 +30,8 @@ _FILE_CALLS = (
     "lchown lockf lremovexattr lsetxattr lutimes posix_fadvise posix_fallocate readahead readdir removexattr "
     "setxattr truncate utime utimensat utimes"
 )
-ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
-"""Functions of the operation ``meta`` that take an open file, or change one: they ask for no path."""
+NO_LOOKUPS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
+"""Functions of the operation ``meta`` that look no path up for its own sake: of open files, or changes."""
 
 ON_OPEN = ("fcntl", "fstat", "lseek", "posix_fadvise")
 """Functions without bytes that go with an open: a file that is kept open needs them once."""
@@ -63,7 +63,7 @@ def refuse_merged_paths(run: Run) -> None:
 
 def looks_up(name: np.ndarray, op: np.ndarray) -> np.ndarray:
     """Find functions that look a path up, which a program could ask once: shape of the arguments."""
-    found: np.ndarray = np.isin(op, ("open", "meta")) & ~np.isin(name, [*ON_DESCRIPTORS, *CHANGING])
+    found: np.ndarray = np.isin(op, ("open", "meta")) & ~np.isin(name, [*NO_LOOKUPS, *CHANGING])
     return found
 
 

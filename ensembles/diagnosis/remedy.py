@@ -16,8 +16,9 @@ from ensembles.diagnosis.finding import (
     Where,
     rate_confidence,
 )
-from ensembles.diagnosis.limits import LOW, MARGIN
+from ensembles.diagnosis.limits import LOW
 from ensembles.diagnosis.principles import cause_of
+from ensembles.model.levels import A_TENTH
 from ensembles.model.spans import MOST_SPANS, find_spans
 
 
@@ -89,7 +90,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     interval = (min(interval[0], in_calls_s), min(interval[1], in_calls_s))
     outside_s = min(remedy.evidence.get("waiting_s", 0.0), case.run_s)
     interval = (interval[0], max(interval[1], outside_s))
-    worth_s = max(interval[1] if interval[0] >= MARGIN * interval[1] else gain_s, outside_s)
+    worth_s = max(interval[1] if interval[0] >= A_TENTH * interval[1] else gain_s, outside_s)
     if worth_s < WORTH_A_LINE * case.run_s:
         return []  # neither what is certain nor the best estimate is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}

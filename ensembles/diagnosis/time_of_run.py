@@ -19,7 +19,7 @@ from ensembles.diagnosis.finding import (
     Finding,
     NotApplicable,
 )
-from ensembles.diagnosis.limits import COPIED_BYTES, LEAST_CALLS, MARGIN
+from ensembles.diagnosis.limits import COPIED_BYTES, LEAST_CALLS
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -39,7 +39,7 @@ from ensembles.diagnosis.rules.collective import collective_calls
 from ensembles.diagnosis.rules.small_requests import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.levels import SIGNIFICANT
+from ensembles.model.levels import A_TENTH, SIGNIFICANT
 from ensembles.model.units import share_text
 from ensembles.statistics import special
 from ensembles.structure.late_entry import LateEntry
@@ -66,7 +66,7 @@ def with_awaited(
             part_s = min(max(1e-9 * beyond_ns, 0.0), left_s)
             left_s -= part_s
             low_s, high_s = each.gain_s
-            gain_s = low_s + (1 - MARGIN) * part_s, min(high_s + (1 + MARGIN) * part_s, case.run_s)
+            gain_s = low_s + (1 - A_TENTH) * part_s, min(high_s + (1 + A_TENTH) * part_s, case.run_s)
             share_s = each.share_s + part_s
             each = replace(each, gain_s=gain_s, share_s=share_s, likely_s=each.likely_s + part_s)
         found.append(each)

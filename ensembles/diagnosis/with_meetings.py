@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.diagnosis.limits import MARGIN, NORMAL_90
-from ensembles.model.levels import NEARLY_ALL
+from ensembles.diagnosis.limits import NORMAL_90
+from ensembles.model.levels import A_TENTH, NEARLY_ALL
 from ensembles.structure.late_entry import is_habit
 from ensembles.structure.phases.late_calls import LateOutside, late_outside
 
@@ -209,7 +209,7 @@ class WithoutMeetings:
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
     ) -> tuple[float, float]:
         """Compute the bounds of the gain, from bounds of the time saved."""
-        least_s = (1 - MARGIN) * self.least_s(np.minimum(low_ns, saved_ns))
+        least_s = (1 - A_TENTH) * self.least_s(np.minimum(low_ns, saved_ns))
         return least_s, max(self.most_s(np.maximum(high_ns, saved_ns)), least_s)
 
 
@@ -370,7 +370,7 @@ class WithMeetings:
         length, number = self._cells.length_s[active], int(active.sum())
         left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
         error = NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
-        least = max(error, MARGIN * middle)
+        least = max(error, A_TENTH * middle)
         low = middle - float(np.hypot(middle - min(self.likely_s(low_ns), middle), least))
         highest = np.maximum(self.gains_s(high_ns), gains)
         high = middle + float(np.hypot(highest.sum() - middle, least))
@@ -402,5 +402,5 @@ class OfSums(WithMeetings):
         """Every task saves the least, whichever comes last; and none saves more than the most."""
         low_s, high_s = (1e-9 * self._most_ns(each) for each in (low_ns, high_ns))
         likely_s = self.likely_s(saved_ns)
-        most_s = max(float(high_s.max(initial=0.0)), (1 + MARGIN) * likely_s)
-        return min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely_s), most_s
+        most_s = max(float(high_s.max(initial=0.0)), (1 + A_TENTH) * likely_s)
+        return min(float(low_s.min(initial=np.inf)), (1 - A_TENTH) * likely_s), most_s

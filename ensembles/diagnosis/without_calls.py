@@ -26,12 +26,12 @@ from ensembles.diagnosis.finding import (
     rate_confidence,
     refuse_if_it_matters,
 )
-from ensembles.diagnosis.limits import LEAST_CALLS, MARGIN
+from ensembles.diagnosis.limits import LEAST_CALLS
 from ensembles.diagnosis.path_calls import looks_up
 from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS, cause_of
 from ensembles.diagnosis.with_meetings import OfSums
 from ensembles.model.events import is_io_of_calls
-from ensembles.model.levels import MOST
+from ensembles.model.levels import A_TENTH, MOST
 from ensembles.model.spans import find_spans
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
 from ensembles.summaries.bins import bin_low_ns
@@ -266,8 +266,8 @@ def counted_finding(
 ) -> Finding | None:
     """Make a finding from counters; bounds of its gain are the least, the likely and the greatest one."""
     low_s, likely_s, high_s = bounds_s
-    most_s = min(case.run_s if most_s is None else most_s, max(high_s, (1 + MARGIN) * likely_s))
-    interval = max(min(low_s, (1 - MARGIN) * likely_s), 0.0), most_s
+    most_s = min(case.run_s if most_s is None else most_s, max(high_s, (1 + A_TENTH) * likely_s))
+    interval = max(min(low_s, (1 - A_TENTH) * likely_s), 0.0), most_s
     confidence = rate_confidence(tuple(checks))
     if not confidence or most_s < WORTH_A_LINE * case.run_s or most_s <= 0:
         return None

@@ -21,7 +21,7 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import AGAIN, DENSE, FAR, FEW, LOW, MARGIN, SHARED_MEMORY_BYTES_PER_NS
+from ensembles.diagnosis.limits import AGAIN, DENSE, FAR, FEW, LOW, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.collective import counted_writes
 from ensembles.diagnosis.rules.hdf5 import other_data_calls
@@ -29,6 +29,7 @@ from ensembles.diagnosis.rules.small_requests import jumps
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
+from ensembles.model.levels import A_TENTH
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def find_counted_sieving(run: Run) -> Finding | None:
     _, mine, theirs = np.intersect1d(above["file"], below["file"], return_indices=True)
     asked, written = above["bytes_written"][mine], below["bytes_written"][theirs]
     read = below["bytes_read"][theirs] - above["bytes_read"][mine]
-    sieved = (asked > 0) & (read >= MARGIN * asked) & (written >= (1 + MARGIN) * asked)
+    sieved = (asked > 0) & (read >= A_TENTH * asked) & (written >= (1 + A_TENTH) * asked)
     if not sieved.any():
         return None
     asked_bytes, written_bytes, read_bytes = (int(each[sieved].sum()) for each in (asked, written, read))
@@ -324,7 +325,7 @@ def _find_sieved(case: Case, uses: FileUses) -> Remedy | None:
     rows = (reads + writes + calls) > 0
     return Remedy(
         rows,
-        reads + writes + 0.5 * waits,
+        reads + writes + LOW * waits,
         title,
         checks,
         evidence,

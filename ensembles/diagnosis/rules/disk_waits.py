@@ -133,7 +133,7 @@ def _find_syncs(case: Case, uses: FileUses) -> Remedy | None:
     syncs_ns = case.of_cells(case.by_cell(time_ns))
     rate = bytes_[rows] / np.maximum(syncs_ns[rows], 1)
     moving_ns = bytes_ / max(float(np.quantile(rate, 0.95)), 0.1)
-    low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
+    low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, LOW * saved), 0.0), 0.0)
     total, time_s = round(calls[rows].sum()), float(time_ns[rows].sum()) * 1e-9
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
     often_text = how_often(ratio, each)
@@ -327,7 +327,7 @@ def keep_open(case: Case, rows: np.ndarray) -> Remedy | None:
         f"{count:,} closes {said}" + ", and the program waits for the cache to empty" * flushes,
         (Check("each-step", "files are opened again"), unknown),
         {"closes": count, "mean_s": mean_s},
-        0.5 * likely * flushes,
+        LOW * likely * flushes,
         saved,
         advice="" if flushes else "open the file once and keep it open over the steps",
     )

@@ -27,7 +27,7 @@ from ensembles.diagnosis.finding import Check, NotApplicable, matters, refuse_if
 from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MANY, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
-from ensembles.model.levels import MOST, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, seconds_text, share_text
 from ensembles.structure.library_time import MOST_COMPRESSED
 
@@ -266,7 +266,7 @@ def _find_refill(case: Case, uses: FileUses) -> Remedy | None:
         ),
         evidence,
         # The first write of a page takes longer than the next one.
-        0.1 * saved + least * again,
+        A_TENTH * saved + least * again,
         1.5 * saved + np.where(again > 0, case.rows["time_ns"] - saved, 0.0),
         case.paths(cost * found),
         not_inside=other_data_calls(case, table["call"][work > 0]),

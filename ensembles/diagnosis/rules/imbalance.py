@@ -9,12 +9,12 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import FAR, FEW, LOW, MARGIN, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import FAR, FEW, LOW, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.storage_load import later_flushes_ns
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
-from ensembles.model.levels import MOST
+from ensembles.model.levels import A_TENTH, MOST
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
@@ -178,7 +178,7 @@ def find_counted(run: Run) -> Finding | None:
         raise NotApplicable("one task has no others to be compared with")
     own = float((ranks["bytes_read"] + ranks["bytes_written"]).sum())
     whole = float(posix.total("bytes_read") + posix.total("bytes_written"))
-    if whole - own > MARGIN * whole:
+    if whole - own > A_TENTH * whole:
         raise NotApplicable(
             "most bytes are in files whose counters are sums over all ranks, so that the bytes of a rank are "
             "not known: record with DARSHAN_DISABLE_SHARED_REDUCTION=1, or with DXT"

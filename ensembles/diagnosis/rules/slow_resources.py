@@ -15,13 +15,13 @@ from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import DENSE, FEW, LEAST_CALLS, LEAST_RATIO, LEAST_UNITS, LEVEL, LITTLE
+from ensembles.diagnosis.limits import DENSE, FEW, LEAST_CALLS, LEAST_RATIO, LEAST_UNITS, LITTLE
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import targets_of
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.distinct import numbered_together
 from ensembles.model.events import OPS, Events
-from ensembles.model.levels import MOST
+from ensembles.model.levels import CERTAIN, MOST
 from ensembles.model.units import count_text, number_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -83,7 +83,7 @@ def find_slow_target(case: Case) -> SlowTarget | None:
     slow_users = float(np.mean(value[mine] > 0.5 * np.log(factor)))
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     next_worst = float(np.max(np.delete(medians, worst)))
-    if p > LEVEL or factor < LEAST_RATIO or users < 2 or slow_users < MOST:
+    if p > CERTAIN or factor < LEAST_RATIO or users < 2 or slow_users < MOST:
         return None
     if np.log(factor) < OUTLIER * next_worst:
         return None
@@ -187,7 +187,7 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     )
     elsewhere = ~mine[file]
     others = [np.median(value[file[elsewhere & (of == each)]]) for each in np.unique(of[elsewhere])]
-    if p > LEVEL or np.log(factor) < OUTLIER * max(others):
+    if p > CERTAIN or np.log(factor) < OUTLIER * max(others):
         return None
     rows = known & np.isin(table["file"], files[mine])
     return SlowFiles(int(targets[worst]), factor, p, files[mine], len(files), len(targets), rows)
@@ -247,7 +247,7 @@ def find_counted(run: Run) -> Finding | None:
     )
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     factor, next_worst = float(np.exp(medians[worst])), float(np.max(np.delete(medians, worst)))
-    if p > LEVEL or count[worst] < FEW or factor < LEAST_RATIO:
+    if p > CERTAIN or count[worst] < FEW or factor < LEAST_RATIO:
         return None
     if np.log(factor) < OUTLIER * next_worst:
         return None
@@ -436,7 +436,7 @@ def _find_held_back(case: Case, summary: WritesBySample) -> Remedy | None:
     difference = _slower(slowness, near)
     p = p_of_chance(difference, lambda rng: _slower(rng.permutation(slowness), near))
     factor = float(np.exp(difference))
-    if p > LEVEL or factor < LEAST_RATIO:
+    if p > CERTAIN or factor < LEAST_RATIO:
         return None
     part = float(table["time_ns"][near].sum() / table["time_ns"].sum())
     rows = (case.op == "write") & (case.rows["depth"] == 0) & (case.rows["bytes"] > 0)

@@ -24,7 +24,6 @@ from ensembles.diagnosis.limits import (
     LEAST_UNITS,
     LITTLE,
     LOW,
-    MARGIN,
     SHARED_MEMORY_BYTES_PER_NS,
     SMALL_CLASS,
     fixed_costs_ns,
@@ -42,7 +41,7 @@ from ensembles.diagnosis.storage_load import (
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
-from ensembles.model.levels import MOST, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 from ensembles.summaries.keyed_sums import KeyedSums
@@ -250,7 +249,7 @@ def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[s
     mean_bytes = moved.sum() / total
     if (
         calls[order[0]] > NEARLY_ALL * total
-        and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < MARGIN
+        and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < A_TENTH
     ):
         return f"{total:,} calls of {bytes_text(round(mean_bytes))}", True
     sizes = [f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:MOST_NAMED]]

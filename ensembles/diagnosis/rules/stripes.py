@@ -20,7 +20,6 @@ from ensembles.diagnosis.limits import (
     LEAST_CALLS,
     LEAST_RATIO,
     LEAST_UNITS,
-    LEVEL,
     LOW,
     MOST_RATIO,
     SMALL_CLASS,
@@ -30,7 +29,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.without_calls import CountedCase, counted_case, counted_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events
-from ensembles.model.levels import MOST, NEARLY_ALL
+from ensembles.model.levels import CERTAIN, MOST, NEARLY_ALL
 from ensembles.model.units import count_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -433,7 +432,7 @@ def _find_contention(case: Case, summary: StripeWrites) -> Remedy | None:
             "a lock takes: record a run with several tasks on each node"
         )
     factor = float(np.exp(effect))
-    if p > LEVEL or factor < MOST_RATIO:
+    if p > CERTAIN or factor < MOST_RATIO:
         return None
     task = np.searchsorted(case.ranks, rows["rank"])
     writes = (case.op == "write") & case.on_files & np.isin(case.rows["call"], rows["call"])

@@ -18,8 +18,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import phases_of_calls
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MARGIN, MOST_RATIO
-from ensembles.diagnosis.limits import LEVEL as TASK_LEVEL
+from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MOST_RATIO
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.strided_readahead.profile import (
     HEALTHY_READS,
@@ -32,15 +31,11 @@ from ensembles.diagnosis.rules.strided_readahead.profile import (
 )
 from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.model.events import Events
-from ensembles.model.levels import MOST, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, CERTAIN, MOST, NEARLY_ALL, SIGNIFICANT
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.structure.strides import StridedReads
-
-LEVEL = 0.05
-"""Significance level of the test by positions, whose only sample is the positions."""
-
 
 FIRST_SLOW = (HEALTHY_READS + 1, HEALTHY_READS + 2)
 """Reads with which the slow ones may begin: as soon as the stride is recognised, or one later, if the
@@ -90,7 +85,7 @@ def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
 def _that_see_it(mixed: StridedRuns, numbers: np.ndarray) -> np.ndarray:
     """Find the groups whose rise is at least half of the upper quartile of all rises."""
     rises = np.array([np.median(mixed.rise[mixed.run == number]) for number in numbers])
-    affected: np.ndarray = numbers[rises >= 0.5 * np.quantile(rises, 0.75)]
+    affected: np.ndarray = numbers[rises >= MOST * np.quantile(rises, 0.75)]
     return affected
 
 
@@ -181,7 +176,7 @@ def _worsens(after: np.ndarray, runs: StridedRuns) -> Check:
     times = runs.time[:, HEALTHY_READS : HEALTHY_READS + len(near)]
     later = by_task(runs.rank, np.nanmean(times[:, 1:], axis=1) - times[:, 0])
     share = float(np.mean(later > 0)) if len(later) else 0.0
-    holds = rise >= np.log(1 + MARGIN) and tau > 0.2 and share > 0.5
+    holds = rise >= np.log(1 + A_TENTH) and tau > 0.2 and share > MOST
     sentence = (
         f"reads become slower from read to read, up to {number_text(np.exp(rise))} times the first slow one"
     )
@@ -192,8 +187,8 @@ def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tes
     without = plain.levels() if len(plain) else np.empty(0)
     p, p_tasks = min(1.0, tests * p_of_ordinals(groups, without)), min(1.0, tests * p_of_tasks(mixed))
     return [
-        Check("not-by-chance", f"permutation test of the order of reads: p {_p_text(p)}", p <= LEVEL),
-        Check("tasks-agree", f"the same test within tasks: p {_p_text(p_tasks)}", p_tasks <= TASK_LEVEL),
+        Check("not-by-chance", f"permutation test of the order of reads: p {_p_text(p)}", p <= SIGNIFICANT),
+        Check("tasks-agree", f"the same test within tasks: p {_p_text(p_tasks)}", p_tasks <= CERTAIN),
     ]
 
 
@@ -211,7 +206,7 @@ def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
         sentence = "for comparison, the run has no strided reads without writes between them"
         return Check(name, sentence, None)
     here, there = float(np.nanmedian(mixed.rise)), float(np.nanmedian(plain.rise))
-    holds = there <= 0.5 * here and here - there >= np.log(MOST_RATIO)
+    holds = there <= MOST * here and here - there >= np.log(MOST_RATIO)
     sentence = (
         f"reads with writes between them become {number_text(np.exp(here))} times as long, reads without "
         f"{number_text(np.exp(there))} times"
@@ -355,13 +350,13 @@ def _of_rows(case: Case, reads: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
 
 def _all_seen(reads: StridedReads) -> Check:
     share = 1 - reads.reads_with_offset / max(reads.reads, 1)
-    holds = None if share > 0.1 else True
+    holds = None if share > A_TENTH else True
     return Check("places-known", f"the file offset is known for {share_text(1 - share)} of the reads", holds)
 
 
 def _medians(runs: StridedRuns) -> dict[str, Any]:
     """Compute the median time at each position in seconds per MiB."""
-    many = np.count_nonzero(~np.isnan(runs.time), axis=0) >= 0.5 * len(runs)
+    many = np.count_nonzero(~np.isnan(runs.time), axis=0) >= MOST * len(runs)
     width = int(np.argmin(np.append(many, False)))
     medians = np.nanmedian(runs.time[:, :width], axis=0)
     return {"median_s_per_mib_by_position": (np.exp(medians) * (1 << 20) * 1e-9).tolist()}
