@@ -23,6 +23,7 @@ from ensembles.diagnosis.finding import (
     Finding,
     NotApplicable,
     NotExamined,
+    matters,
 )
 from ensembles.diagnosis.principles import TURNS, cause_of
 from ensembles.diagnosis.rules import (
@@ -46,6 +47,7 @@ from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, wit
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
 from ensembles.model.levels import MOST
+from ensembles.model.units import seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import Summary, ignoring_run
@@ -366,11 +368,18 @@ class DiagnosisPass:
             late_outside=late_outside,
             late_entry=late_entry,
             most_time=most_time,
-            crowded=run.info.crowded_text,
+            crowded=run.info.crowded_text or _busy_text(run),
             lost_data=_lost_data(run, summaries.get(_FAILED)),
             not_ended=sum(not each.ended for each in run.info.processes),
             lacks=run.reading.lacks,
         )
+
+
+def _busy_text(run: Run) -> str:
+    """Say how long a task waited for a processor that it need not share with others of the run."""
+    wait_s = run.info.processor_wait_s
+    others = f"other processes kept a task from its processor for {seconds_text(wait_s)}"
+    return others * matters(wait_s, run.length_s)
 
 
 def _lost_data(run: Run, failed: FailedCalls | None) -> str:

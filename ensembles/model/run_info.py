@@ -373,6 +373,11 @@ class RunInfo:
         return crowded_text(self.oversubscribed, self.processors)
 
     @property
+    def processor_wait_s(self) -> float:
+        """How long a process, or its main thread, waited for a processor at most, s; 0: not known, too."""
+        return 1e-9 * self._metadata.processor_wait_ns
+
+    @property
     def mounts(self) -> dict[str, tuple[Mount, ...]]:
         """Mounted file systems of each node, by name of the node."""
         return self._metadata.mounts

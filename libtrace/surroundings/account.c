@@ -342,10 +342,31 @@ int64_t ensio_account_look(void *unused)
     return 0;
 }
 
+/* The second number of the file. */
+static int64_t processor_wait_ns(void *unused)
+{
+    (void)unused;
+    const char *text = ensio_source_text("/proc/self/schedstat");
+    return text ? (int64_t)ensio_number_after(&text, " ") : 0;
+}
+
+static void store_processor_wait(void)
+{
+    char text[64];
+    const int64_t wait_ns = ensio_with_private_files(processor_wait_ns, NULL);
+    struct ensio_string property = ensio_string_in(text, sizeof text);
+    ensio_add(&property, "processor_wait_ns=");
+    ensio_add_number(&property, (uint64_t)wait_ns);
+    ensio_add_bytes(&property, "", 1);
+    if (wait_ns > 0)
+        ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, property.length);
+}
+
 void ensio_account_take(void)
 {
     const struct ensio_surroundings row = counters();
     const struct ensio_kernel_bytes *begin = &ensio_account->begin;
+    store_processor_wait();
     if (!row.read)
         return;
     ensio_account_sample(&row);

@@ -25,7 +25,8 @@ void ensio_account_sample(const struct ensio_surroundings *row);
 /* Notes what does I/O without calls, which may be gone at the end. To be called in ensio_with_private_files. */
 int64_t ensio_account_look(void *unused);
 
-/* The recording ends, or is collected: reads the counters, and looks for I/O that makes no calls. */
+/* The recording ends, or is collected: reads the counters, looks for I/O that makes no calls, and stores how long the
+ * main thread waited for a processor as the property `processor_wait_ns`. */
 void ensio_account_take(void);
 
 /* Stores the account as the property `account`, for a job file. */

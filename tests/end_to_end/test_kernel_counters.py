@@ -1,6 +1,7 @@
 """Samples of the kernel's counters beside the events of real programs."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -172,3 +173,18 @@ def test_what_children_move_counts_once(preload, tmp_path, environment):
         assert first >= process.start_unix_ns - run.info.origin_unix_ns
     written = int(run.surroundings().rises("written_by_calls").rise.sum())
     assert 43 * MIB <= written < 44 * MIB
+
+
+def test_waiting_for_a_busy_processor_is_kept_in_the_trace_file_too(preload):
+    one = str(min(os.sched_getaffinity(0)))
+    waited = "print(open('/proc/self/schedstat').read().split()[1])"
+    script = f"import os\nfor _ in range(200): os.fsync(os.open('d', os.O_CREAT | os.O_WRONLY))\n{waited}"
+    with subprocess.Popen(["taskset", "-c", one, sys.executable, "-c", "while True: pass"]) as other:
+        done = preload.execute("taskset", "-c", one, sys.executable, "-c", script, cwd=preload.folder)
+        other.kill()
+    told_s = 1e-9 * int(done.stdout)
+    run = ensembles.open(preload.run)
+    assert 0 < told_s <= run.info.processor_wait_s
+    subprocess.run(["ensio", "collect", str(preload.run), "-o", str(preload.folder / "trace.h5")], check=True)
+    kept = ensembles.open(preload.folder / "trace.h5")
+    assert kept.info.processor_wait_s == run.info.processor_wait_s

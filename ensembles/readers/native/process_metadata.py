@@ -20,7 +20,15 @@ from ensembles.model.metadata import (
 )
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import HALF_INT64, few
-from ensembles.readers.native.account import CANCELLED, CHILDREN, COUNTERS, EXITED, TAKEN, UNRECORDED
+from ensembles.readers.native.account import (
+    CANCELLED,
+    CHILDREN,
+    COUNTERS,
+    EXITED,
+    TAKEN,
+    UNRECORDED,
+    numbers_in,
+)
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.spool import Spool, by_reason
 
@@ -211,6 +219,10 @@ def described(
         ),
         calls_on_other_paths=sum(spool.losses.calls_on_other_paths for spool in spools),
         kernel_bytes=kernel_bytes(spools, launchers),
+        processor_wait_ns=max(
+            (n for each in every for n in numbers_in(each, b"processor_wait_ns")[:1] if n < HALF_INT64),
+            default=0,
+        ),
     )
 
 

@@ -104,3 +104,17 @@ def test_tasks_that_ask_for_a_file_until_it_is_there_take_the_processors(tmp_pat
     for each in (shared, enough):
         assert each["metadata-storm"].severity == "critical"
         assert each["metadata-storm"].share_s == pytest.approx(0.16, rel=0.1)
+
+
+def test_a_processor_that_others_keep_busy_makes_gains_uncertain(tmp_path: Path) -> None:
+    calls = [made for at in range(60) for made in (Made("pwrite", 5, KIB, KIB * at), Made("fsync", 1000))]
+    quiet, busy = (
+        diagnose(io_run(tmp_path / waited, [calls], processor_wait_ns=waited)) for waited in ("0", "40000000")
+    )
+    (least, most), (low, high) = (
+        next(each.gain_s for each in one.findings if each.id == "sync-per-write") for one in (quiet, busy)
+    )
+    assert least - low == pytest.approx(min(0.04, least))
+    assert high == most
+    assert not quiet.crowded
+    assert "40.0 ms" in busy.crowded
