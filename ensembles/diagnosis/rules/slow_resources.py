@@ -19,7 +19,7 @@ from ensembles.diagnosis.limits import DENSE, FEW, LEAST_CALLS, LEAST_RATIO, LEA
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import targets_of
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
-from ensembles.model.distinct import numbered_together
+from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.model.events import OPS, Events
 from ensembles.model.levels import CERTAIN, MOST
 from ensembles.model.units import count_text, number_text, share_text
@@ -34,25 +34,71 @@ if TYPE_CHECKING:
 LEAST_TARGETS = 6
 """Of one file with fewer stripes, targets are the same as call indices: tasks in step use them in turn."""
 
-OUTLIER = 2.0
-
 
 class SlowTarget(NamedTuple):
     """A slow target."""
 
     target: int
-    factor: float  # By which its calls take longer than the same calls on others
-    p: float  # Of a permutation of targets among pairs of task and target
-    shortest: float  # The same factor, of the shortest call of each task
-    slow_users: float  # Share of the tasks that are slow there
-    # users, pairs, targets: Tasks that use it, and pairs and targets that were compared
-    users: int
-    pairs: int
-    targets: int
+    targets: int  # Targets that were compared
+    factor: float  # By which what lies on it takes longer than the same on others
+    p: float  # Of a permutation of what was compared
+    mine: np.ndarray  # bool, shape (units,): What lies on it
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """Numbers of a finding."""
+        return {"target": self.target, "slowdown": self.factor, "p": self.p, "targets": self.targets}
+
+    def title(self, what: str, others: str) -> str:
+        """Return a sentence for people."""
+        times = f"take {number_text(self.factor)} times as long as {others}"
+        return f"{what} on target {self.target} {times} on the other {self.targets - 1} targets"
 
 
-def find_slow_target(case: Case) -> SlowTarget | None:
-    """Return the slowest target, if it is slower than load, tasks and chance explain."""
+def slowest_target(
+    slower: np.ndarray, unit: np.ndarray, target: np.ndarray, load: np.ndarray
+) -> SlowTarget | None:
+    """Return the slowest target, if it is slower than load, the next one and chance explain.
+
+    `slower` (units,): logarithm of how many times as long as others each unit takes. `unit`, `target` (n,):
+    on which targets it lies. `load` (targets,): bytes or users of each target, by number.
+    """
+    targets, of = np.unique(target, return_inverse=True)
+    busiest = np.zeros(len(slower))
+    np.maximum.at(busiest, unit, np.log(np.maximum(load, 1) / max(np.median(load), 1))[of])
+    parts = np.sqrt(np.bincount(of))
+
+    def scores(values: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.bincount(of, values[unit]) / parts
+        return found
+
+    worst = int(np.argmax(scores(slower - busiest)))
+    mine = np.zeros(len(slower), bool)
+    mine[unit[of == worst]] = True
+    value = slower - _slope(busiest[~mine], slower[~mine]) * busiest
+    if mine.sum() < FEW or mine.all():
+        return None
+    factor = float(np.exp(np.median(value[mine]) - np.median(value)))
+    elsewhere = ~mine[unit]
+    others = [np.median(value[unit[elsewhere & (of == each)]]) for each in np.unique(of[elsewhere])]
+    if factor < LEAST_RATIO or np.log(factor) < FEW * max(others):
+        return None
+    p = p_of_chance(scores(value)[worst], lambda rng: scores(rng.permutation(value)).max())
+    return SlowTarget(int(targets[worst]), len(targets), factor, p, mine) if p <= CERTAIN else None
+
+
+def _slope(load: np.ndarray, slower: np.ndarray) -> float:
+    """Estimate how much slower units are where their busiest target has more bytes (logarithms).
+
+    Between 0 and 2: a target that is asked for more than it serves falls behind by more than in proportion.
+    """
+    spread = load - load.mean() if len(load) else load
+    square = float((spread**2).sum())
+    return float(np.clip((spread * slower).sum() / square, 0.0, 2.0)) if square > 0 else 1.0
+
+
+def find_slow_calls(case: Case) -> tuple[SlowTarget, tuple[Check, ...]] | None:
+    """Compare calls that lie on one target: a pair of task and target is one observation."""
     table = case.evidence.targets.columns()
     if not len(table["n"]):
         raise NotApplicable(
@@ -62,38 +108,30 @@ def find_slow_target(case: Case) -> SlowTarget | None:
         )
     mean = table["log_ns"] / table["n"]
     residual = mean - group_medians(mean, groups_of_rows([table["call"], table["size"]])[0])
-    targets, target = np.unique(table["target"], return_inverse=True)
+    targets, of_rows = np.unique(table["target"], return_inverse=True)
     if len(targets) < LEAST_TARGETS:
         raise NotApplicable(
             f"calls lie on {len(targets)} targets alone, and {LEAST_TARGETS} are needed to compare"
         )
-    # A pair of task and target is one observation: its calls share what happens to them.
-    pair, where = np.unique(table["rank"] * (1 << 32) + table["target"], return_inverse=True)
+    (rank, target), where = distinct_rows(table["rank"], table["target"])
     weight = np.bincount(where, table["time_ns"])
     value = np.bincount(where, residual * table["time_ns"]) / np.maximum(weight, 1)
-    of = np.searchsorted(targets, pair % (1 << 32))
-    value = value - _of_tasks(value, pair >> 32)
-    value = value - _explained_by_load(table, target, np.bincount(of))[of]
-    score = _scores(value, of, len(targets))
-    worst = int(np.argmax(score))
-    p = p_of_chance(score[worst], lambda rng: _scores(rng.permutation(value), of, len(targets)).max())
+    value = value - _of_tasks(value, rank)
     # A target that more tasks use at once serves each of them later: that is load, not slowness.
-    mine = of == worst
-    factor, users = float(np.exp(np.median(value[mine]))), int(mine.sum())
-    slow_users = float(np.mean(value[mine] > 0.5 * np.log(factor)))
-    medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
-    next_worst = float(np.max(np.delete(medians, worst)))
-    if p > CERTAIN or factor < LEAST_RATIO or users < 2 or slow_users < MOST:
+    loads = np.bincount(of_rows, table["bytes"]), np.bincount(np.searchsorted(targets, target))
+    load = np.maximum(*(each / max(np.median(each), 1) for each in loads)) * np.median(loads[0])
+    found = slowest_target(value, np.arange(len(value)), target, load)
+    if found is None:
         return None
-    if np.log(factor) < OUTLIER * next_worst:
-        return None
+    users, slow_users = int(found.mine.sum()), float(np.mean(value[found.mine] > MOST * np.log(found.factor)))
     # Tasks in step queue up at the target where all of them begin; the first of a queue shows its own speed.
-    shortest = _shortest(table, int(targets[worst]))
-    if shortest < MOST * np.log(factor):
+    shortest = _shortest(table, found.target)
+    if slow_users < MOST or shortest < MOST * np.log(found.factor):
         return None
-    return SlowTarget(
-        int(targets[worst]), factor, p, float(np.exp(shortest)), slow_users, users, len(pair), len(targets)
-    )
+    text = f"permutation of targets among {len(value)} pairs of task and target: p = {found.p:.2g}"
+    queue = f"also the shortest call of a task takes {number_text(np.exp(shortest))} times as long there"
+    asks = f"{share_text(slow_users)} of the {users} tasks that use it alone in a call are slow there"
+    return found, (Check("not-by-chance", text), Check("whoever-asks", asks), Check("not-the-queue", queue))
 
 
 def share_on_target(case: Case, target: int) -> np.ndarray:
@@ -129,35 +167,10 @@ def _of_tasks(value: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.where(np.bincount(where)[where] >= LEAST_TARGETS, group_medians(value, where), 0.0)
 
 
-def _explained_by_load(table: dict[str, np.ndarray], target: np.ndarray, users: np.ndarray) -> np.ndarray:
-    """Compute what more bytes, or more tasks, than usual explain of the time of each target (logarithms)."""
-    load = np.bincount(target, table["bytes"]).astype(float)
-    more = [np.log(np.maximum(values, 1) / np.median(values)) for values in (load, users.astype(float))]
-    # A target that is asked for more than it can serve falls behind by more than in proportion.
-    found: np.ndarray = 2 * np.maximum(np.maximum(*more), 0)
-    return found
-
-
-def _scores(value: np.ndarray, target: np.ndarray, targets: int) -> np.ndarray:
-    count = np.bincount(target, minlength=targets)
-    return np.bincount(target, value, targets) / np.sqrt(np.maximum(count, 1))
-
-
-class SlowFiles(NamedTuple):
-    """Files on a slow target."""
-
-    target: int
-    factor: float  # By which they take longer than other files of the same size in the same phase
-    p: float  # Of a permutation of files
-    files: np.ndarray  # int64, shape (k,): Their numbers
-    # compared, targets: Files and targets that were compared
-    compared: int
-    targets: int
-    rows: np.ndarray  # bool, shape (m,): Of `FileUses.table`: their transfers, syncs and closes
-
-
-def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
-    """Return the files of the slowest target, if load and chance do not explain that they are slower."""
+def find_slow_files(
+    case: Case, uses: FileUses
+) -> tuple[SlowTarget, tuple[Check, ...], np.ndarray, np.ndarray] | None:
+    """Compare files with their syncs and closes; return the slow ones, and the rows of `uses` that wait."""
     table, stripes = uses.table.columns(), case.evidence.stripes
     waits = case.calls_on_files & np.isin(case.ops, ("read", "write", "sync", "close"))
     at = stripes[np.minimum(table["file"], len(stripes) - 1)]
@@ -165,42 +178,18 @@ def find_slow_files(case: Case, uses: FileUses) -> SlowFiles | None:
     files, slower, moved = _slowness(table, known)
     if len(files) < LEAST_UNITS:
         return None
-    file, target = targets_of(stripes[files])
-    targets, of = np.unique(target, return_inverse=True)
-    if len(targets) < LEAST_UNITS:
+    unit, target = targets_of(stripes[files])
+    of = np.unique(target, return_inverse=True)[1]
+    load = np.bincount(of, (moved / stripes[files, 1])[unit])
+    found = slowest_target(slower, unit, target, load) if len(load) >= LEAST_UNITS else None
+    if found is None:
         return None
-    load = np.bincount(of, (moved / stripes[files, 1])[file])
-    busiest = np.zeros(len(files))
-    np.maximum.at(busiest, file, np.log(np.maximum(load[of], 1) / max(np.median(load), 1)))
-    users = np.bincount(of)
-    score = np.bincount(of, (slower - busiest)[file]) / np.sqrt(users)
-    worst = int(np.argmax(score))
-    mine = np.zeros(len(files), bool)
-    mine[file[of == worst]] = True
-    value = slower - _slope(busiest[~mine], slower[~mine]) * busiest
-    score = np.bincount(of, value[file]) / np.sqrt(users)
-    factor = float(np.exp(np.median(value[mine]) - np.median(value)))
-    if mine.sum() < FEW or mine.all() or factor < LEAST_RATIO:
-        return None
-    p = p_of_chance(
-        score[worst], lambda rng: (np.bincount(of, rng.permutation(value)[file]) / np.sqrt(users)).max()
+    text = (
+        f"{int(found.mine.sum())} of {len(files)} files lie on it: permutation of files, "
+        f"p = {found.p:.2g}; files of about the same size are compared in each phase"
     )
-    elsewhere = ~mine[file]
-    others = [np.median(value[file[elsewhere & (of == each)]]) for each in np.unique(of[elsewhere])]
-    if p > CERTAIN or np.log(factor) < OUTLIER * max(others):
-        return None
-    rows = known & np.isin(table["file"], files[mine])
-    return SlowFiles(int(targets[worst]), factor, p, files[mine], len(files), len(targets), rows)
-
-
-def _slope(load: np.ndarray, slower: np.ndarray) -> float:
-    """Estimate how much slower files are where their busiest target has more bytes (logarithms).
-
-    Between 0 and 2: a target that is asked for more than it serves falls behind by more than in proportion.
-    """
-    spread = load - load.mean() if len(load) else load
-    square = float((spread**2).sum())
-    return float(np.clip((spread * slower).sum() / square, 0.0, 2.0)) if square > 0 else 1.0
+    numbers = files[found.mine]
+    return found, (Check("not-by-chance", text),), numbers, known & np.isin(table["file"], numbers)
 
 
 def _slowness(table: dict[str, np.ndarray], known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -229,51 +218,41 @@ def find_counted(run: Run) -> Finding | None:
     moved = files["bytes_read"] + files["bytes_written"]
     target = np.array([_only_target(run, run.files[number]) for number in files["file"].tolist()])
     known = (target >= 0) & (moved > 0) & (time_s > 0)
-    targets, of, count = np.unique(target[known], return_inverse=True, return_counts=True)
+    targets, of = np.unique(target[known], return_inverse=True)
     if len(targets) < LEAST_UNITS:
         raise NotApplicable(
             f"the log shows files on {len(targets)} targets alone, and {LEAST_UNITS} are needed: "
             "record a run with a file for each task on Lustre, with Darshan's module LUSTRE"
         )
-    value, size = np.log(time_s[known]), np.frexp(moved[known].astype(float))[1]
+    slower, size = np.log(time_s[known]), np.frexp(moved[known].astype(float))[1]
     for each in np.unique(size):  # files of about the same size are compared
-        value[size == each] -= np.median(value[size == each])
+        slower[size == each] -= np.median(slower[size == each])
     load = np.bincount(of, moved[known])
-    value -= 2 * np.maximum(np.log(load / np.median(load)), 0)[of]
-    score = np.bincount(of, value) / np.sqrt(count)
-    worst = int(np.argmax(score))
-    p = p_of_chance(
-        score[worst], lambda rng: (np.bincount(rng.permutation(of), value) / np.sqrt(count)).max()
-    )
-    medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
-    factor, next_worst = float(np.exp(medians[worst])), float(np.max(np.delete(medians, worst)))
-    if p > CERTAIN or count[worst] < FEW or factor < LEAST_RATIO:
+    found = slowest_target(slower, np.arange(len(slower)), target[known], load)
+    if found is None:
         return None
-    if np.log(factor) < OUTLIER * next_worst:
-        return None
-    number = int(targets[worst])
-    chosen = known & (target == number)
-    lost_s = np.where(chosen, time_s * (1 - 1 / factor), 0.0)
+    chosen = known & (target == found.target)
+    count, more = int(chosen.sum()), load[targets == found.target][0] / np.median(load)
+    lost_s = np.where(chosen, time_s * (1 - 1 / found.factor), 0.0)
     # Elsewhere a file takes at least as long as the fastest ones of its size do.
     others = known & ~chosen
     least_s = moved * np.quantile(time_s[others] / moved[others], LITTLE)
     room_s = np.where(chosen, np.maximum(time_s - least_s, 0.0), 0.0)
     low_s, likely_s, high_s = (case.gain_s(np.minimum(part * lost_s, room_s)) for part in _PARTS)
     checks = (
-        Check("not-by-chance", f"permutation of targets among {known.sum():,} files: p = {p:.2g}"),
+        Check("not-by-chance", f"permutation of targets among {known.sum():,} files: p = {found.p:.2g}"),
         Check(
             "as-many-bytes",
-            f"{count[worst]:,} files of about the same size lie on it, with "
-            f"{load[worst] / np.median(load):.2f} times as many bytes as on the other targets (median)",
+            f"{count:,} files of about the same size lie on it, with {more:.2f} times as many bytes as on "
+            "the other targets (median)",
         ),
     )
     return counted_finding(
         case,
         "slow-target",
-        f"files on target {number} take {number_text(factor)} times as long as those on the other "
-        f"{len(targets) - 1} targets",
+        found.title("files", "those"),
         checks,
-        {"target": number, "slowdown": factor, "p": p, "targets": len(targets), "files": int(count[worst])},
+        found.evidence | {"files": count},
         (low_s, likely_s, high_s),
         chosen,
         most_s=case.gain_s(room_s),
@@ -290,56 +269,19 @@ def _only_target(run: Run, path: str) -> int:
 
 
 def _find_target(case: Case, uses: FileUses) -> Remedy | None:
-    files = find_slow_files(case, uses)
-    if files is not None:
-        text = (
-            f"{len(files.files)} of {files.compared} files lie on it: permutation of files, "
-            f"p = {files.p:.2g}; files of about the same size are compared in each phase"
-        )
-        share = share_of_rows(case, uses.table.columns(), files.rows)
-        return _remedy(case, files, share, ("files", "files"), (Check("not-by-chance", text),))
-    found = find_slow_target(case)
-    if found is None:
-        return None
-    checks = (
-        Check(
-            "not-by-chance",
-            f"permutation of targets among {found.pairs} pairs of task and target: p = {found.p:.2g}",
-        ),
-        Check(
-            "whoever-asks",
-            f"{share_text(found.slow_users)} of the {found.users} tasks that use it alone in a call "
-            "are slow there",
-        ),
-        Check(
-            "not-the-queue",
-            f"also the shortest call of a task takes {number_text(found.shortest)} times as long there",
-        ),
-    )
-    return _remedy(case, found, share_on_target(case, found.target), ("calls", "the same calls"), checks)
-
-
-def _remedy(
-    case: Case,
-    found: SlowTarget | SlowFiles,
-    share: np.ndarray,
-    words: tuple[str, str],
-    checks: tuple[Check, ...],
-) -> Remedy:
-    """Take what is beyond the time on other targets off a share of each row; `words`: here and there."""
+    of_files = find_slow_files(case, uses)
+    if of_files is not None:
+        found, checks, numbers, rows = of_files
+        share, words = share_of_rows(case, uses.table.columns(), rows), ("files", "files")
+    else:
+        of_calls, numbers = find_slow_calls(case), np.empty(0, np.int64)
+        if of_calls is None:
+            return None
+        found, checks = of_calls
+        share, words = share_on_target(case, found.target), ("calls", "the same calls")
     low, saved, high = (part * (case.rows["time_ns"] * share * (1 - 1 / found.factor)) for part in _PARTS)
-    numbers = found.files.tolist() if isinstance(found, SlowFiles) else []
-    return Remedy(
-        share > 0,
-        saved,
-        f"{words[0]} on target {found.target} take {number_text(found.factor)} times as long as {words[1]} "
-        f"on the other {found.targets - 1} targets",
-        checks,
-        {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
-        low,
-        high,
-        tuple(case.run.files[number] for number in numbers),
-    )
+    files = tuple(case.run.files[number] for number in numbers.tolist())
+    return Remedy(share > 0, saved, found.title(*words), checks, found.evidence, low, high, files)
 
 
 slow_target = EvidenceRule("slow-target", _find_target, FILE_USES, counted=find_counted)
