@@ -17,13 +17,7 @@ from ensembles.model.levels import SIGNIFICANT
 LEVEL = SIGNIFICANT
 
 MOST_EXACT = 50
-"""Groups of fewer values without ties have an exact Wilcoxon-Mann-Whitney test, as in R's wilcox.test."""
-
-
-_MOST_DIVISIONS = 20_000
-"""Divisions of the values into two groups: 8 and 8 have 12,870."""
-
-_SAME = 1e-9
+"""Groups of fewer values have an exact Wilcoxon-Mann-Whitney test, as in R's wilcox.test, with ties too."""
 
 
 def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
@@ -50,14 +44,11 @@ def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
         h = (12 / (n * (n + 1)) * squares - 3 * (n + 1)) / (1 - tied / (n**3 - n))
         return method, h, float(chdtrc(len(values) - 1, h))
     first = sums[0] - sizes[0] * (sizes[0] + 1) / 2
-    larger = max(first, sizes[0] * sizes[1] - first)
-    if not tied and max(sizes) < MOST_EXACT:
-        p = 2 * _share_from(round(larger), *sizes)
-    elif tied and comb(n, sizes[0]) <= _MOST_DIVISIONS:
-        p = _exact_p_with_ties(*values)
-    else:
-        spread = np.sqrt(sizes[0] * sizes[1] / 12 * ((n + 1) - tied / (n * (n - 1))))
-        p = 2 * float(ndtr(-(larger - sizes[0] * sizes[1] / 2 - 0.5) / spread))
+    if max(sizes) < MOST_EXACT:
+        return method, first, _exact_p(ranks, sizes[0])
+    away = abs(first - sizes[0] * sizes[1] / 2)
+    spread = np.sqrt(sizes[0] * sizes[1] / 12 * ((n + 1) - tied / (n * (n - 1))))
+    p = 2 * float(ndtr(-(away - 0.5) / spread))
     return method, first, min(p, 1.0)
 
 
@@ -77,27 +68,15 @@ def mean_ranks(values: np.ndarray) -> np.ndarray:
     return (np.cumsum(count) - (count - 1) / 2)[which]
 
 
-def _share_from(least: int, m: int, n: int) -> float:
-    """Return the share of all arrangements of m and n different values of which U is `least` or more."""
-    if least <= 0:
-        return 1.0
-    # The coefficients of Gauss' binomial count arrangements by U, which is symmetric: U <= m n - least.
-    counts = [1] + [0] * (m * n - least)
-    for i in range(1, m + 1):
-        for u in range(len(counts) - 1, n + i - 1, -1):
-            counts[u] -= counts[u - n - i]
-        for u in range(i, len(counts)):
-            counts[u] += counts[u - i]
-    return sum(counts) / comb(m + n, m)
-
-
-def _exact_p_with_ties(one: np.ndarray, other: np.ndarray) -> float:
-    """Compute the p-value of two groups from all divisions of their values: ties have their mean rank."""
-    ranks = mean_ranks(np.concatenate([one, other]))
-    sums = ranks[np.array(list(combinations(range(len(ranks)), len(one))))].sum(axis=1)
-    seen = ranks[: len(one)].sum()
-    tail = min(np.count_nonzero(sums <= seen + _SAME), np.count_nonzero(sums >= seen - _SAME))
-    return min(2 * tail / len(sums), 1.0)
+def _exact_p(ranks: np.ndarray, size: int) -> float:
+    """Compute the p-value of the first ranks among all choices of as many: ties have their mean rank."""
+    steps = np.rint(2 * ranks).astype(np.int64)  # whole numbers
+    ways = np.zeros((size + 1, int(steps.sum()) + 1))  # of so many ranks with this sum
+    ways[0, 0] = 1
+    for step in steps.tolist():
+        ways[1:, step:] += ways[:-1, :-step].copy()
+    seen, every = int(steps[:size].sum()), ways[size].sum()
+    return min(2 * float(min(ways[size, : seen + 1].sum(), ways[size, seen:].sum()) / every), 1.0)
 
 
 def rank_test(values: Sequence[np.ndarray]) -> float:
