@@ -162,23 +162,14 @@ def verdict_reason(
             "but a move beyond the margin cannot be excluded for "
             f"{', '.join(loose)}{more if is_main else ''}"
         )
-    said = _of_these_runs(shifts, overlap)
-    if units.are_enough:
-        return (
-            f"{said}, but runs of one program may differ as much, and one run per group does not show by how "
-            f"much they do: compare several runs per group{several}"
-        )
+    why = "variation from run to run is unknown with one run per group"
     if not units.are_blocks:
-        return (
-            f"{said}, but with one run per group variation from run to run is unknown, and so is that within "
-            f"the run, because its phases are unknown: compare several runs per group{several}"
-        )
-    sizes = " + ".join(map(str, units.sizes))
-    return (
-        f"{said}, but with one run per group variation from run to run is unknown, and {sizes} nearly "
-        f"independent blocks do not show that within the run (at least {FEWEST_BLOCKS} are needed): compare "
-        f"several runs per group{several}"
-    )
+        why += ", and so is that within the run, because its phases are unknown"
+    elif not units.are_enough:
+        sizes = " + ".join(map(str, units.sizes))
+        why += f", and {sizes} nearly independent blocks do not show that within the run (at least "
+        why += f"{FEWEST_BLOCKS} are needed)"
+    return f"{_of_these_runs(shifts, overlap)}, but {why}: compare several runs per group{several}"
 
 
 def _of_these_runs(shifts: Sequence[Shift], distance: float | None) -> str:
@@ -193,14 +184,9 @@ def _of_these_runs(shifts: Sequence[Shift], distance: float | None) -> str:
             said.append(f"{name} has the median of the first")
         elif shift.low is not None and shift.high is not None and shift.low <= 1 <= shift.high:
             said.append(f"the medians of {name} and the first do not differ significantly")
-        elif ratio >= 1:
-            said.append(
-                f"calls of {name} are longer: their median is {number_text(ratio)} times that of the first"
-            )
         else:
-            said.append(
-                f"calls of {name} are shorter: their median is {number_text(ratio)} times that of the first"
-            )
+            longer, times = "longer" if ratio >= 1 else "shorter", number_text(ratio)
+            said.append(f"calls of {name} are {longer}: their median is {times} times that of the first")
     text = "; ".join(said) or "the medians are unknown"
     return f"{text}, without any overlap of durations" if distance is not None and distance >= 1 else text
 
@@ -241,6 +227,9 @@ def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[Q
     return [QuantileRatio(level, a, b, b / a if a else None) for level, a, b in pairs]
 
 
+_WHOLE_RUN = ("critical_path_s", "wait_time_s", "span_s")
+
+
 @dataclass(frozen=True)
 class FewerTasks:
     """A group in which fewer tasks do the I/O, and its critical path is not shorter.
@@ -252,8 +241,8 @@ class FewerTasks:
     # before, after: Tasks with I/O calls: mean of the runs of the first group and of this one
     before: float
     after: float
-    # Of the median of the runs to that of the first group: ``critical_path_s``, ``wait_time_s`` and
-    # ``span_s``, as far as they are known
+    # Of means of runs, to those of the first group: ``critical_path_s``, ``wait_time_s`` and ``span_s``, as
+    # far as they are known
     ratios: dict[str, float]
 
     def is_slower(self, factor: float) -> bool:
@@ -269,17 +258,14 @@ def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
     if "io_tasks" not in totals or "critical_path_s" not in totals:
         return []
     tasks = totals["io_tasks"]
-    tests = {test.what: test for test in found.run_tests if test.scope == "run"}
     groups = []
     for at in range(1, len(tasks.typical)):
-        ratios = {}
-        for what in ("critical_path_s", "wait_time_s", "span_s"):
-            if what in tests:
-                medians_s = [group.median_s for group in tests[what].groups]
-            else:
-                medians_s = totals[what].typical if what in totals else [0.0] * (at + 1)
-            if medians_s[0]:
-                ratios[what] = medians_s[at] / medians_s[0]
+        of_runs = {
+            what: totals[what].ratios[at - 1]
+            for what in ("critical_path_s", "wait_time_s", "span_s")
+            if what in totals
+        }
+        ratios = {what: ratio for what, ratio in of_runs.items() if ratio is not None}
         if tasks.high[at] < tasks.low[0] and ratios.get("critical_path_s", 0.0) >= 1:
             name = found.groups[at].name
             groups.append(FewerTasks(name, tasks.typical[0], tasks.typical[at], ratios))

@@ -39,10 +39,10 @@ from ensembles.diagnosis.rules import (
     slow_resources,
     small_requests,
     stdio_buffer,
+    strided_readahead,
     stripes,
 )
 from ensembles.diagnosis.rules.collective import moves_together
-from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums

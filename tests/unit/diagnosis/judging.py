@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matrices import MIB, FileSystem, Matrices, run_matrices
 
-from ensembles.diagnosis.rules.strided_readahead.profile import StridedRuns, judgeable
-from ensembles.diagnosis.rules.strided_readahead.rule import Verdict, verdict
+from ensembles.diagnosis.rules.strided_readahead import StridedRuns, Verdict, judgeable, verdict
 from ensembles.model.events import Events
 from ensembles.structure.strides import StridedReads
 

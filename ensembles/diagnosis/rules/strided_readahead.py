@@ -20,22 +20,153 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MOST_RATIO
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rules.strided_readahead.profile import (
-    HEALTHY_READS,
-    MOST_GROUPS,
-    StridedRuns,
-    by_task,
-    judgeable,
-    p_of_ordinals,
-    p_of_tasks,
-)
 from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.model.events import Events
-from ensembles.model.levels import A_TENTH, CERTAIN, MOST, NEARLY_ALL, SIGNIFICANT
+from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
-from ensembles.structure.strides import StridedReads
+from ensembles.structure.strides import MOST_POSITIONS, StridedReads
+
+HEALTHY_READS = 3
+"""The client recognises a stride when it appears for the third time; the reads after that are read ahead."""
+
+LEAST_READS = HEALTHY_READS + 2
+"""Of a strided run that can be judged: one read alone cannot get worse."""
+
+MOST_GROUPS = 64
+"""Largest number of groups that are looked at."""
+
+_OF_MEDIAN = 1.4826
+"""Ratio of the standard deviation to the median absolute deviation of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class StridedRuns:
+    """Strided runs with, or without, writes between their reads; one row a run."""
+
+    # rank, run: int64, shape (r,): The task, and the index of the run among those of its file
+    rank: np.ndarray
+    run: np.ndarray
+    # float64, shape (r, p): Logarithm of ns per byte of the read at each position; NaN: there is no read
+    time: np.ndarray
+    writing: np.ndarray  # float64, shape (r, p): The same of the writes since the read before
+
+    @classmethod
+    def from_rows(cls, rows: np.ndarray) -> StridedRuns:
+        """Make runs from rows that `judgeable` returned."""
+        new = _begins(rows)
+        first, row = np.flatnonzero(new), np.cumsum(new) - 1
+        single = rows["position"] <= MOST_POSITIONS
+        width = int(rows["position"][single].max(initial=HEALTHY_READS))
+        time, writing = np.full((2, len(first), width), np.nan)
+        at = row[single], rows["position"][single].astype(np.int64) - 1
+        time[at] = np.log(np.maximum(rows["duration_ns"], 1) / rows["bytes"])[single]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.log(np.maximum(rows["writing_ns"], 1) / rows["written_bytes"])
+        writing[at] = np.where(rows["written_bytes"] > 0, rate, np.nan)[single]
+        return cls(rows["rank"][first].astype(np.int64), rows["run"][first].astype(np.int64), time, writing)
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def some(self, mask: np.ndarray) -> StridedRuns:
+        """Select runs by a mask."""
+        return StridedRuns(self.rank[mask], self.run[mask], self.time[mask], self.writing[mask])
+
+    @property
+    def base(self) -> np.ndarray:
+        """Median of the reads before the stride is recognised, of each run: shape (r,)."""
+        base: np.ndarray = np.median(self.time[:, :HEALTHY_READS], axis=1)
+        return base
+
+    @property
+    def rise(self) -> np.ndarray:
+        """Median of the later reads minus `base`, of each run: shape (r,)."""
+        rise: np.ndarray = _median(self.time[:, HEALTHY_READS:]) - self.base
+        return rise
+
+    @property
+    def with_writes(self) -> np.ndarray:
+        """Whether writes come before the read at each position, in most runs.
+
+        The shape is (p,).
+        """
+        mostly: np.ndarray = 2 * np.count_nonzero(~np.isnan(self.writing), axis=0) > len(self)
+        mostly[:1] = False  # writes before the first read are not part of the run
+        return mostly
+
+    def levels(self, quantile: float = 0.5) -> np.ndarray:
+        """Compute the typical time of each position that at least half of the runs reach."""
+        # Not `base`: the median of three reads is one of them, which would hide differences of positions.
+        relative = self.time - self.time[:, :HEALTHY_READS].mean(axis=1)[:, None]
+        many = np.count_nonzero(~np.isnan(relative), axis=0) >= 0.5 * len(self)
+        width = int(np.argmin(np.append(many[HEALTHY_READS:], False))) + HEALTHY_READS
+        return _quantile(relative[:, :width].T, quantile)
+
+    def scatter(self) -> tuple[float, float]:
+        """Estimate the random variation of successive reads, and of writes between."""
+        steps: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        for number in np.unique(self.run)[:MOST_GROUPS]:
+            group = self.some(self.run == number)
+            typical = _median(group.writing[:, 1:].T)
+            for found, levels in zip(steps, (group.levels()[1:], typical[~np.isnan(typical)]), strict=True):
+                found.append(np.abs(np.diff(levels)))
+        reads, writes = (np.concatenate([*found, np.empty(0)]) for found in steps)
+        return _of_median(reads), _of_median(writes)
+
+    def writing_rise(self) -> float | None:
+        """Compute the rise of write times after the stride is recognised.
+
+        None: not known.
+        """
+        if self.writing.shape[1] <= HEALTHY_READS + 1:
+            return None
+        # Writes before the read at a position; the write before the fourth read is not affected yet.
+        before = _median(self.writing[:, 1 : HEALTHY_READS + 1])
+        rise = _median(self.writing[:, HEALTHY_READS + 1 :]) - before
+        return float(np.nanmedian(rise)) if not np.isnan(rise).all() else None
+
+
+def judgeable(rows: np.ndarray) -> np.ndarray:
+    """Select the rows of runs that are long enough and whose first read is known."""
+    first = _begins(rows)
+    whole = (rows["position"][first] == 1) & (rows["reads"][first] >= LEAST_READS)
+    return rows[whole[np.cumsum(first) - 1]] if len(rows) else rows
+
+
+def by_task(rank: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Compute the mean of the values of each task: shape (tasks,); NaN is left out."""
+    known = ~np.isnan(values)
+    _, where = np.unique(rank[known], return_inverse=True)
+    where = where.reshape(-1)
+    return np.bincount(where, values[known]) / np.maximum(np.bincount(where), 1)
+
+
+def _begins(rows: np.ndarray) -> np.ndarray:
+    """Compute whether each row is the first of its run: bool, shape (n,)."""
+    new = np.ones(len(rows), bool)
+    keys = ("rank", "layer", "file", "run")
+    new[1:] = np.logical_or.reduce([rows[name][1:] != rows[name][:-1] for name in keys])
+    return new
+
+
+def _of_median(differences: np.ndarray) -> float:
+    return float(_OF_MEDIAN * np.median(differences) / np.sqrt(2)) if len(differences) else 0.0
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Compute the median of each row without NaN; NaN for rows without values."""
+    return _quantile(values, 0.5)
+
+
+def _quantile(values: np.ndarray, quantile: float) -> np.ndarray:
+    """Compute a quantile of each row without NaN; NaN for rows without values."""
+    result = np.full(len(values), np.nan)
+    known = ~np.isnan(values).all(axis=1)
+    result[known] = np.nanquantile(values[known], quantile, axis=1)
+    return result
+
 
 FIRST_SLOW = (HEALTHY_READS + 1, HEALTHY_READS + 2)
 """Reads with which the slow ones may begin: as soon as the stride is recognised, or one later, if the
@@ -63,23 +194,23 @@ def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
     """Check strided runs for a failing read-ahead.
 
     All runs with writes between their reads are checked together. If the checks fail, the first, second ...
-    runs on their file are checked separately, with p-values corrected by Bonferroni's rule.
+    runs on their file are checked separately.
     """
     numbers = np.unique(mixed.run)
     if not len(numbers):
         return Verdict((), ())
-    together = _judged(mixed, plain, numbers, 1)
+    together = _judged(mixed, plain, numbers)
     if len(numbers) == 1 or len(numbers) > MOST_GROUPS:
         return together
     if together.holds:
         seen = _that_see_it(mixed, numbers)
         some = mixed.some(np.isin(mixed.run, seen))
-        return together if len(seen) == len(numbers) else _judged(some, plain, seen, len(numbers))
-    alone = [_judged(mixed.some(mixed.run == number), plain, [number], len(numbers)) for number in numbers]
+        return together if len(seen) == len(numbers) else _judged(some, plain, seen)
+    alone = [_judged(mixed.some(mixed.run == number), plain, [number]) for number in numbers]
     found = [int(number) for number, one in zip(numbers, alone, strict=True) if one.holds]
     if not found:
         return together
-    return _judged(mixed.some(np.isin(mixed.run, found)), plain, found, len(numbers))
+    return _judged(mixed.some(np.isin(mixed.run, found)), plain, found)
 
 
 def _that_see_it(mixed: StridedRuns, numbers: np.ndarray) -> np.ndarray:
@@ -89,13 +220,12 @@ def _that_see_it(mixed: StridedRuns, numbers: np.ndarray) -> np.ndarray:
     return affected
 
 
-def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int) -> Verdict:
+def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object) -> Verdict:
     groups = [mixed.some(mixed.run == number) for number in np.asarray(numbers)[:MOST_GROUPS]]
     groups = [group for group in groups if len(group.levels()) > HEALTHY_READS + 1]
     if not groups:
         return Verdict((), ())
-    levels_of_groups = [group.levels() for group in groups]
-    levels = _mean(levels_of_groups)
+    levels = _mean([group.levels() for group in groups])
     before, after = levels[:HEALTHY_READS], levels[HEALTHY_READS:]
     ratio = float(np.median(after) - before.max())
     begin = _begin(levels, mixed.with_writes)
@@ -105,8 +235,6 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
     checks = [
         begin.check(),
         _worsens(after, mixed),
-        *_tests(levels_of_groups, mixed, plain, tests),
-        _in_tasks(mixed),
         _reads_without_writes(mixed, plain),
         _writes(mixed, ratio),
         _stands_out(mixed, plain, ratio),
@@ -183,23 +311,6 @@ def _worsens(after: np.ndarray, runs: StridedRuns) -> Check:
     return Check("worsens", f"{sentence}, in {share_text(share)} of the tasks", bool(holds))
 
 
-def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tests: int) -> list[Check]:
-    without = plain.levels() if len(plain) else np.empty(0)
-    p, p_tasks = min(1.0, tests * p_of_ordinals(groups, without)), min(1.0, tests * p_of_tasks(mixed))
-    return [
-        Check("not-by-chance", f"permutation test of the order of reads: p {_p_text(p)}", p <= SIGNIFICANT),
-        Check("tasks-agree", f"the same test within tasks: p {_p_text(p_tasks)}", p_tasks <= CERTAIN),
-    ]
-
-
-def _in_tasks(mixed: StridedRuns) -> Check:
-    rises = by_task(mixed.rank, mixed.rise)
-    share = float(np.mean(rises > np.log(MOST_RATIO)))
-    return Check(
-        "in-most-tasks", f"{share_text(share)} of the tasks with such reads are affected", share > MOST
-    )
-
-
 def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
     name = "only-with-writes-between"
     if not len(plain):
@@ -241,10 +352,6 @@ def _mean(groups: list[np.ndarray]) -> np.ndarray:
     many = np.count_nonzero(~np.isnan(table), axis=0) * 2 >= len(groups)
     mean: np.ndarray = np.nanmean(table[:, many], axis=0)
     return mean
-
-
-def _p_text(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
 def lost_ns(rows: np.ndarray, runs: StridedRuns) -> tuple[np.ndarray, np.ndarray]:

@@ -1,1 +1,0 @@
-"""Rule ``strided-readahead``: strided reads that become slower after the third."""
