@@ -10,7 +10,6 @@ from ensembles.comparison.difference import OF_ALL_TASKS, RUN_LABELS
 from ensembles.comparison.gate import Gate
 from ensembles.comparison.report import Comparison, Effect, Move
 from ensembles.comparison.times import LEAST_SHARE
-from ensembles.comparison.verdict import groups_of_fewer_tasks
 from ensembles.faces.answer import PlainAnswer, shown_as
 from ensembles.faces.html import answer_html
 from ensembles.faces.text import answer_text
@@ -103,9 +102,6 @@ def _json(found: Sequence[Comparison], minor: Sequence[Comparison]) -> dict[str,
 def _of_whole_runs(found: Comparison) -> Iterator[Statement]:
     """Say what whole runs show before their kinds of calls."""
     several = len(found.groups) > 2
-    for fewer in groups_of_fewer_tasks(found):
-        values = {"group": fewer.group if several else None, "after": fewer.after, "before": fewer.before}
-        yield Statement("compare.fewer_tasks", values)
     names = _without_common_folder([one.name for one in found.groups])[1:]
     for name, one in zip(names, found.differences, strict=bool(found.differences)):
         values = {"group": name if several else None, "verdict": one.verdict, "how": one.sentence()}

@@ -10,7 +10,6 @@ from ensembles.comparison.difference import Difference
 from ensembles.comparison.model import ASSUMED_SPREAD
 from ensembles.comparison.report import DIFFERENT, Comparison
 from ensembles.comparison.times import TimeChange, runs_that_decide
-from ensembles.comparison.verdict import groups_of_fewer_tasks
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Statement
 
@@ -40,11 +39,10 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
     Notes
     -----
     A group fails if its runs did less of everything; if they certainly take longer in I/O: on the critical
-    path, or summed over tasks where the critical path is not certainly shorter; if fewer tasks do the I/O and
-    its critical path is longer; or if a kind of calls certainly takes longer a run, by at least `LEAST_ADDED`
-    of the time in I/O, and the whole runs take longer in I/O too, by `LEAST_OF_WHOLE` of that. Of one new run
-    against several, the time of the kind decides, and not where its durations lie: baselines may be alike by
-    accident.
+    path, or summed over tasks where the critical path is not certainly shorter; or if a kind of calls
+    certainly takes longer a run, by at least `LEAST_ADDED` of the time in I/O, and the whole runs take longer
+    in I/O too, by `LEAST_OF_WHOLE` of that. Of one new run against several, the time of the kind decides, and
+    not where its durations lie: baselines may be alike by accident.
     """
     if not fail_on:
         return Gate(
@@ -54,11 +52,10 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
     failed: list[Statement] = []
     undecided: list[Statement] = []
     whole_runs_fail = False
-    fewer = {one.group for one in groups_of_fewer_tasks(found[0]) if one.is_slower(fail_on)}
     for one in _differences(found[0]):
         of = one.group * several
-        if of_whole_runs and (one.did_less or one.group in fewer or one.longer_runs(fail_on)):
-            failed.append(_reason("gate.runs", of, is_of_fewer=one.group in fewer, how=one.sentence()))
+        if of_whole_runs and (one.did_less or one.longer_runs(fail_on)):
+            failed.append(_reason("gate.runs", of, how=one.sentence()))
             whole_runs_fail = True
         elif kinds := [why for each in found if (why := _of_kind(each, one, of, fail_on, of_whole_runs))]:
             failed += kinds

@@ -1,13 +1,13 @@
 """The verdict of a comparison (same, different or inconclusive) and its reason.
 
-Numbers, sizes and times a run of a kind of calls decide beside durations, and so do fewer tasks with I/O, and
-kinds of calls that only post requests in some groups.
+Numbers, sizes and times a run of a kind of calls decide beside durations, and so do kinds of calls that only
+post requests in some groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -225,51 +225,6 @@ def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[Q
         return []
     pairs = zip(LEVELS, before.quantile_s(LEVELS).tolist(), after.quantile_s(LEVELS).tolist(), strict=True)
     return [QuantileRatio(level, a, b, b / a if a else None) for level, a, b in pairs]
-
-
-_WHOLE_RUN = ("critical_path_s", "wait_time_s", "span_s")
-
-
-@dataclass(frozen=True)
-class FewerTasks:
-    """A group in which fewer tasks do the I/O, and its critical path is not shorter.
-
-    Sums over tasks fall then although nothing became faster.
-    """
-
-    group: str  # Name of the group
-    # before, after: Tasks with I/O calls: mean of the runs of the first group and of this one
-    before: float
-    after: float
-    # Of means of runs, to those of the first group: ``critical_path_s``, ``wait_time_s`` and ``span_s``, as
-    # far as they are known
-    ratios: dict[str, float]
-
-    def is_slower(self, factor: float) -> bool:
-        """Whether the critical path is longer by this factor, and neither waiting nor span is shorter."""
-        critical = self.ratios["critical_path_s"]
-        others = [ratio for what, ratio in self.ratios.items() if what != "critical_path_s"]
-        return critical > 1 and critical >= factor and all(ratio >= 1 for ratio in others)
-
-
-def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
-    """Find the groups in which fewer tasks do the I/O than in the first, without a shorter critical path."""
-    totals = {total.what: total for total in found.run_totals}
-    if "io_tasks" not in totals or "critical_path_s" not in totals:
-        return []
-    tasks = totals["io_tasks"]
-    groups = []
-    for at in range(1, len(tasks.typical)):
-        of_runs = {
-            what: totals[what].ratios[at - 1]
-            for what in ("critical_path_s", "wait_time_s", "span_s")
-            if what in totals
-        }
-        ratios = {what: ratio for what, ratio in of_runs.items() if ratio is not None}
-        if tasks.high[at] < tasks.low[0] and ratios.get("critical_path_s", 0.0) >= 1:
-            name = found.groups[at].name
-            groups.append(FewerTasks(name, tasks.typical[0], tasks.typical[at], ratios))
-    return groups
 
 
 def with_totals(found: Comparison, totals: list[Total], times: list[TimeChange]) -> Comparison:

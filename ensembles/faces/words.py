@@ -264,9 +264,7 @@ WORDS = {
     "compare.judged": "{what} --fail-on {asked}[: {why}][is_open?, which these runs do not decide]",
     "gate.different": "{kind} is different",
     "gate.slower": "[{group}: ]{kind} is slower, {ratio:ratio}",
-    "gate.runs": (
-        "[{group}: ][is_of_fewer?fewer tasks do the I/O, and it is longer on the critical path; ]{how}"
-    ),
+    "gate.runs": "[{group}: ]{how}",
     "gate.kind": "[{group}: ]{loss}[; {evidence}][; {how}]",
     "gate.durations": "by its durations[, p {p:p}][ if they vary by {spread:share}]",
     "gate.open": (
@@ -275,10 +273,6 @@ WORDS = {
     ),
     "gate.single_runs": (
         "these are single runs, which do not show how much they vary: compare several per group"
-    ),
-    "compare.fewer_tasks": (
-        "fewer tasks do I/O[ in {group}], {after:number} instead of {before:number}: less time in I/O, "
-        "summed over tasks, is not faster here."
     ),
     "compare.runs": "whole runs[ of {group}] {verdict}: {how}.",
     "compare.kind": (
