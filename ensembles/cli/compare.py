@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=failure,
         default=None,
         help="exit with status 1: difference: if the verdict is different; slower: if whole runs certainly "
-        "take longer in I/O, or if the calls of one kind together do and add 5%% to runs that are longer too; "
-        "slower=10%%: by that or more",
+        "take longer in I/O, or if the calls of one kind together do and add 5%% to runs that are longer "
+        "too; slower=10%%: by that or more",
     )
     add_old_names(parser, {"--fail-on-difference": "--fail-on difference"})
     add_json(parser)
