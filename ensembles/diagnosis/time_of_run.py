@@ -112,22 +112,12 @@ def make_account(
         waiting,
         Entry(MESSAGES, max(most_s - in_turns_s, 0.0)),
     ]
-    io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
     if late is not None and awaited_s > slow.time_s:
         slow = replace(slow, rank=late.rank)
     slow = replace(slow, time_s=slow.time_s + awaited_s)
-    counters = case.run.counters
-    untraced_s = 0.0 if counters.overlaps else max(counters.slowest_task_s - io_s, 0.0)
-    account = divide(
-        case.run_s,
-        io_s + untraced_s,
-        [each for each in findings if each.share_s is not None],
-        [slow, *inside, Entry(UNTRACED, untraced_s)],
-        outside,
-        case.model.is_of_run and not untraced_s,
-    )
-    return replace(account, tasks=1 if untraced_s else len(np.unique(case.rows["rank"][path.rows])))
+    inside = [slow, *inside, Entry(UNTRACED, case.critical.untraced_s)]
+    return divide(case.critical, [each for each in findings if each.share_s is not None], inside, outside)
 
 
 def _recorder(case: Case, path: Path) -> Entry:
@@ -264,7 +254,7 @@ def findings_of_waits(
     found = []
     for entry in account.entries:
         kind = cause_of(entry.id)
-        least_s = FROM_SHARE["warning"] * account.run_s
+        least_s = FROM_SHARE["warning"] * case.run_s
         if entry.time_s < least_s or not (kind.words and kind.advice):
             continue
         is_told = entry.id == LATE_TASK and bool(why_late)
@@ -282,14 +272,14 @@ def findings_of_waits(
         if entry.call and not seen:  # a barrier does no I/O
             where = replace(where, op=None, layer=None, calls=(entry.call,))
         sentence = why_late if is_told else entry.words
-        share = share_text(entry.time_s / account.run_s)
+        share = share_text(entry.time_s / case.run_s)
         found.append(
             Finding(
                 entry.id,
-                severity_of((0.0, entry.time_s), entry.time_s, account.run_s, entry.id),
+                severity_of((0.0, entry.time_s), entry.time_s, case.run_s, entry.id),
                 DOUBT * SURE,
                 where,
-                {"waiting_s": entry.time_s, "run_s": account.run_s, "calls": seen},
+                {"waiting_s": entry.time_s, "run_s": case.run_s, "calls": seen},
                 (Check("waits", sentence), Check("gain", "a remedy gains a part of it, or all", None)),
                 kind.advice,
                 (0.0, entry.time_s),

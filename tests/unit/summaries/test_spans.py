@@ -64,7 +64,7 @@ def test_time_on_the_critical_path_does_not_depend_on_the_chunks(chunk, seed):
         divided.merge(other)
     for name, column in at_once.to_arrays().items():
         np.testing.assert_array_equal(column, divided.to_arrays()[name], err_msg=name)
-    assert at_once.path().io_s == divided.path().io_s
+    assert at_once.path_s == divided.path_s
 
 
 @given(events(), st.integers(0, 2**32))
