@@ -42,7 +42,7 @@ from ensembles.diagnosis.rules import (
 )
 from ensembles.diagnosis.rules.collective import moves_together
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
-from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
+from ensembles.diagnosis.time_of_run import findings_of_waits, make_account
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
 from ensembles.model.levels import MOST
@@ -310,9 +310,8 @@ class DiagnosisPass:
                     late_outside = late_outside.after(
                         *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
                     )
-            findings, awaited_s = with_awaited(findings, case, late_entry)
             left_late_s = 0.0 if late_outside is None else late_outside.left_s
-            account = make_account(findings, mended, case, libraries, late_entry, awaited_s, left_late_s)
+            account = make_account(findings, mended, case, libraries, late_entry, left_late_s)
             if any(each.id == TURNS for each in account.entries):
                 late_outside = None  # the last one waits for its turn
             findings = with_habits(findings, case)

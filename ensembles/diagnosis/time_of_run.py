@@ -14,13 +14,12 @@ from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import (
     DOUBT,
     FROM_SHARE,
-    SEVERITIES,
     SURE,
     Check,
     Finding,
     NotApplicable,
 )
-from ensembles.diagnosis.limits import COPIED_BYTES, LEAST_CALLS, MARGIN
+from ensembles.diagnosis.limits import COPIED_BYTES, LEAST_CALLS
 from ensembles.diagnosis.principles import (
     AT_RATE,
     BYTES,
@@ -48,42 +47,12 @@ from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
 
 
-def with_awaited(
-    findings: Sequence[Finding], case: Case, late: LateEntry | None
-) -> tuple[list[Finding], float]:
-    """Add to gains what others wait inside phases for I/O of a task; return what no finding explains, too.
-
-    A finding explains what the task would save off the path, beyond what the others would in the median.
-    """
-    if late is None or not late.is_of_io:
-        return list(findings), 0.0
-    time_ns, is_on = case.rows["time_ns"], case.model.path(np.zeros(len(case))).rows
-    mine, found = case.rows["rank"] == late.rank, []
-    left_s = min(late.late_s, late.io_s) - 1e-9 * float(time_ns[mine & is_on].sum())
-    for each in findings:
-        if left_s > 0 and each.share_s and each.gain_s is not None and each.saved_ns is not None:
-            others_ns = np.bincount(case.task, each.saved_ns * ~mine, len(case.ranks))
-            beyond_ns = float(each.saved_ns[mine & ~is_on].sum() - np.median(others_ns))
-            part_s = min(max(1e-9 * beyond_ns, 0.0), left_s)
-            left_s -= part_s
-            low_s, high_s = each.gain_s
-            gain_s = low_s + (1 - MARGIN) * part_s, min(high_s + (1 + MARGIN) * part_s, case.run_s)
-            share_s = each.share_s + part_s
-            severity = max(
-                each.severity, severity_of(gain_s, share_s, case.run_s, each.id), key=SEVERITIES.index
-            )
-            each = replace(each, gain_s=gain_s, share_s=share_s, severity=severity)
-        found.append(each)
-    return found, max(left_s, 0.0)
-
-
 def make_account(
     findings: Sequence[Finding],
     mended: Mended,
     case: Case,
     libraries: frozenset[str],
     late: LateEntry | None,
-    awaited_s: float,
     left_late_s: float = 0.0,
 ) -> Account:
     """Divide the time of a run."""
@@ -113,9 +82,6 @@ def make_account(
         Entry(MESSAGES, max(most_s - in_turns_s, 0.0)),
     ]
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
-    if late is not None and awaited_s > slow.time_s:
-        slow = replace(slow, rank=late.rank)
-    slow = replace(slow, time_s=slow.time_s + awaited_s)
     inside = [slow, *inside, Entry(UNTRACED, case.critical.untraced_s)]
     return divide(case.critical, [each for each in findings if each.share_s is not None], inside, outside)
 

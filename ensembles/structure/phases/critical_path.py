@@ -350,8 +350,8 @@ def critical_io(of: type[CriticalIo], run: RecordedRun) -> CriticalIo:
 def critical_path(run: RecordedRun, found: CriticalIo | None) -> CriticalPath | None:
     """Find the critical path of a run of any kind of record; None: it does not show one.
 
-    `found`: filled summary of `critical_io`; None: not every call is an event, and sums or counters by task
-    give the time of the slowest.
+    `found`: filled summary of `critical_io`. None: not every call is an event; then the time of the slowest
+    task is taken, as its sums or what another tool counted give it.
     """
     counters, run_s, is_of_run, untraced_s = run.counters, run.length_s, False, 0.0
     if found is not None:
