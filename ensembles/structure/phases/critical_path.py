@@ -14,7 +14,8 @@ from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_costs
 from ensembles.structure.phases.barriers import MESSAGE_LAYER
 from ensembles.structure.phases.result import TOGETHER, Phases, tasks_meet
-from ensembles.summaries.active_time import MOST_EXACT, IoUnion
+from ensembles.summaries.active_time import IoUnion
+from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows, sum_by_keys
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ class CriticalIo(Summary):
     """A mergeable summary: the I/O of each thread in each phase, and where it waited for others inside.
 
     The time of outermost I/O calls counts, without what tasks wait for others inside them, as in a barrier
-    that HDF5 makes. Outermost waits are held one by one, 48 bytes each, up to `MOST_EXACT`; those of the
-    layer mpimsg, in which tasks exchange data, do not count.
+    that HDF5 makes. Outermost waits are held one by one (`HeldCalls`), 48 bytes each; those of the layer
+    mpimsg, in which tasks exchange data, do not count.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class CriticalIo(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     requires = ANY_ORDER
-    results: tuple[str, ...] = ("_threads", "_names", "_count", "_parts", "_union")
+    results: tuple[str, ...] = ("_threads", "_names", "_waits", "_union")
     result_types: tuple[type, ...] = (KeyedSums,)
     meaning = 3
 
@@ -112,8 +113,7 @@ class CriticalIo(Summary):
         sums = ("io_ns", "wait_ns", "around_ns", "calls", "inner_calls")
         self._threads = KeyedSums(("phase", "rank", "thread"), sums, ("start_ns",), ("end_ns",))
         self._names: tuple[str, ...] = ()
-        self._count = 0
-        self._parts: list[np.ndarray] = []
+        self._waits = HeldCalls("phase", "rank", "thread", "call", "start_ns", "end_ns")
         self._union = IoUnion() if unions else None
 
     def add(self, chunk: Events) -> None:
@@ -141,34 +141,28 @@ class CriticalIo(Summary):
         taken = (phase > 0) & (is_io | inner)
         self._threads.add_summed(sum_by_keys(keys, sums, {"start_ns": first}, {"end_ns": last}, taken))
         mine = np.flatnonzero(_is_waiting(chunk.calls)[chunk.call] & ~inner & (phase > 0))
-        if len(mine):
-            columns = (phase, chunk.rank, chunk.thread, chunk.call, chunk.start, end)
-            self._hold(len(mine), [np.stack([column[mine].astype(np.int64) for column in columns])])
-
-    def _hold(self, calls: int, parts: list[np.ndarray]) -> None:
-        self._count += calls
-        self._parts = [*self._parts, *parts] if self.is_complete else []
+        self._waits.add(
+            *(each[mine] for each in (phase, chunk.rank, chunk.thread, chunk.call, chunk.start, end))
+        )
 
     def merge(self, other: CriticalIo) -> None:
         """Add the calls of another part of the run."""
         self._names = self._names or other._names
         self._threads.merge(other._threads)
-        self._hold(other._count, other._parts)
+        self._waits.merge(other._waits)
         if self._union is not None and other._union is not None:
             self._union.merge(other._union)
 
     def condense(self) -> None:
-        """Join the rows of each phase and thread, and the parts."""
+        """Join the rows of each phase and thread."""
         self._threads.condense()
-        if len(self._parts) > 1:
-            self._parts = [np.concatenate(self._parts, axis=1)]
         if self._union is not None:
             self._union.condense()
 
     @property
     def is_complete(self) -> bool:
         """Whether all waits are held."""
-        return self._count <= MOST_EXACT
+        return self._waits.is_complete
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return a row for each phase and thread with I/O calls: the keys, times and numbers of calls."""
@@ -180,11 +174,9 @@ class CriticalIo(Summary):
     def inside(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the outermost waits, and how long each waits inside its phase.
 
-        They are in rows of ``phase``, ``rank``, ``thread``, ``call``, ``start_ns`` and ``end_ns``. None of
-        them waits, if there are too many.
+        None of them waits, if there are too many.
         """
-        table, spans = np.concatenate([np.empty((6, 0), np.int64), *self._parts], axis=1), self.to_arrays()
-        rows = dict(zip(("phase", "rank", "thread", "call", "start_ns", "end_ns"), table, strict=True))
+        rows, spans = self._waits.to_arrays(), self.to_arrays()
         names = ("phase", "rank", "thread")
         key, first = groups_of_rows([np.concatenate([spans[name], rows[name]]) for name in names])
         of_spans, of_waits = key[: len(spans["phase"])], key[len(spans["phase"]) :]
