@@ -177,13 +177,11 @@ class DiagnosisAnswer(Diagnosis, Answer):
                 parts.append(Statement("diagnose.part", values))
         outside = [*self._listed(lines.get("Of the run", []), run_s, run_s)]
         parts += [Statement("diagnose.outside", {"entries": outside})] * bool(outside)
-        of_some = not account.is_of_run and account.tasks > 1
         low, high = account.io_low_s / run_s, io_s / run_s
         values = {
             "share": high if low == high else Interval(low, high),
             "run_s": run_s,
-            "is_of_one": not account.is_of_run and not of_some,
-            "tasks": account.tasks if of_some else None,
+            "is_of_one": not account.is_of_run and low == high,
             "parts": parts,
         }
         yield Statement("diagnose.account", values)

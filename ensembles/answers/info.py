@@ -205,7 +205,7 @@ def _time_in_io(information: Information) -> Iterator[Statement | str]:
     if found["critical_path_s"] is not None:
         yield Statement("info.critical_path", found)
     elif found.get("some_task_s") is not None:
-        yield Statement("info.some_task", {**found, "who": "task" if several else "thread"})
+        yield Statement("info.some_task", {"io_low_s": None, **found, "who": "task" if several else "thread"})
     elif several and information["mode"] == "trace" and information["events"] > MOST_EVENTS:
         yield Statement("info.no_path", {"events": MOST_EVENTS})
     if several:

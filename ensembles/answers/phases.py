@@ -24,7 +24,6 @@ from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
 from ensembles.structure.phases.inner_waits import (
     IdleTime,
-    InnerWaits,
     SyncTime,
     WaitingInside,
     idle_cells,
@@ -53,7 +52,6 @@ _STEP_UNITS |= dict.fromkeys(("communication", "storage", "entry", "others"), "s
 _BY_PHASE: dict[str, Any] = {
     "table": PhaseTable,
     "io": CriticalIo,
-    "waits": InnerWaits,
     "sync": SyncTime,
 }
 _OF_RUN: dict[str, type[Summary]] = {
@@ -242,7 +240,7 @@ def _of_whole_run(
     return without_io | {
         "steps": step_table(sums["steps"], run.info.clock_error_ns, run.info.crowded_text),
         "late_entry": late_of_run(sums["entries"], sums["io"], run),
-        "waiting": waiting_inside(run, phases, totals, sums["waits"], sums["io"]),
+        "waiting": waiting_inside(run, phases, totals, sums["io"]),
         "without_calls": tuple(missing) if phases.names else (),
     }
 

@@ -349,7 +349,10 @@ def account_of(run: ReadRun, keys: Sequence[Key]) -> dict[str, float]:
     found[WAITING] = totals.get("wait_time_s", 0.0) / tasks
     length_s = totals.get("run_time_s", totals.get("span_s"))
     if length_s is not None:
-        found[OUTSIDE] = length_s - sum(found.values())
+        # Calls of threads overlap: together they take the run at most.
+        part = min(length_s / max(sum(found.values()), 1e-12), 1.0)
+        found = {what: part * time_s for what, time_s in found.items()}
+        found[OUTSIDE] = max(length_s - sum(found.values()), 0.0)
     return found
 
 

@@ -169,7 +169,7 @@ def sums_of_run(run: Run) -> ComparedSums:
     """Compute the sums over a run."""
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
-    from ensembles.run.headline import blocked_request, find_time_in_io
+    from ensembles.run.headline import find_time_in_io, path_request
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.ranktable import empty_ranks
     from ensembles.summaries.runtotals import RunTotals
@@ -179,7 +179,7 @@ def sums_of_run(run: Run) -> ComparedSums:
         "totals": SummaryRequest(ignoring_run(RunTotals)),
     }
     if run.tasks > 1:
-        wanted |= blocked_request(run)
+        wanted |= path_request(run)
         if run.reading.needs_pass_for_ranks:
             wanted["ranks"] = SummaryRequest(empty_ranks)
     filled = run.summarize(wanted).summaries

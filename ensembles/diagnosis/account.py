@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ensembles.diagnosis.principles import OUTSIDE, RATE, UNDECIDED, UNSEEN, cause_of
+from ensembles.diagnosis.principles import OTHERS, OUTSIDE, RATE, UNDECIDED, UNSEEN, cause_of
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,13 @@ class Account:
         Length of the run.
     io_s : float
         The part of it in I/O: all entries but those outside of I/O calls. An upper bound where I/O was not
-        seen, and `io_low_s` the lower one.
+        seen, or nothing shows who waits for whom, and `io_low_s` the lower one.
     entries : tuple of Entry
         Their times add up to `run_s`; those of findings come first, then what they leave.
     is_of_run : bool
-        False: nothing shows which tasks wait for which, and the account is of the task with most I/O, or of
-        several that live one after the other.
+        False: nothing shows which tasks wait for which, and the account is of the task with most I/O.
     record : str
         What to record next, to decide what is not; ``""``: nothing in particular.
-    tasks : int
-        Where it is not of the run, the number of tasks that it is of.
     """
 
     run_s: float
@@ -73,7 +70,6 @@ class Account:
     entries: tuple[Entry, ...]
     is_of_run: bool
     record: str = ""
-    tasks: int = 1
 
     def of(self, *principles: str) -> float:
         """Add up what is in I/O by these principles, s."""
@@ -81,8 +77,8 @@ class Account:
 
     @property
     def io_low_s(self) -> float:
-        """Time in I/O without what may be computing, s."""
-        return self.io_s - sum(each.time_s for each in self.entries if each.id == UNSEEN)
+        """Time in I/O without what others may do at the same time, s."""
+        return self.io_s - sum(each.time_s for each in self.entries if each.id in (UNSEEN, OTHERS))
 
     def with_unseen(self) -> Account:
         """Return the account of a run with I/O that was not seen: it may have taken all other time."""
@@ -109,9 +105,8 @@ class Account:
             }
             for each in self.entries
         ]
-        said = {name: value for name, value in vars(self).items() if name != "tasks"}
         low = {} if self.io_low_s == self.io_s else {"io_low_s": self.io_low_s}
-        return {**said, **low, "entries": entries, "undecided_s": self.of(UNDECIDED)}
+        return {**vars(self), **low, "entries": entries, "undecided_s": self.of(UNDECIDED)}
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from ensembles.diagnosis.evidence import ROW
 from ensembles.diagnosis.finding import FROM_SHARE, LIKELY_COUNTS, Check, Finding
 from ensembles.diagnosis.limits import LEAST_CALLS
 from ensembles.diagnosis.path_calls import REMOVING
-from ensembles.diagnosis.principles import OUTSIDE, cause_of
+from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, cause_of
 from ensembles.model.distinct import numbered_together
 from ensembles.model.levels import MOST, NEARLY_ALL
+from ensembles.structure.phases.critical_path import CriticalPath
 
 _SLOW_UNITS = ("straggler-task", "straggler-node")
 
@@ -179,31 +180,27 @@ def _less(finding: Finding, left: np.ndarray, case: Case) -> Finding:
 
 
 def divide(
-    run_s: float,
-    io_s: float,
-    findings: Sequence[Finding],
-    inside: Sequence[Entry],
-    outside: Iterable[Entry] = (),
-    is_of_run: bool = False,
+    path: CriticalPath, findings: Sequence[Finding], inside: Sequence[Entry], outside: Iterable[Entry] = ()
 ) -> Account:
     """Divide the time of a run, of any kind of record."""
-    io_s = min(io_s, run_s)
-    left_s, found = io_s, []
+    left_s, found = path.io_s, []
     for each in findings:
         middle_s = sum(each.gain_s or (0.0, 0.0)) / 2 if cause_of(each.id).in_io else 0
         time_s = min(middle_s if each.share_s is None else each.share_s, left_s)
         left_s -= time_s
         found.append(Entry(each.id, time_s))
+    inside = [*inside, Entry(OTHERS, path.io_s - path.low_s)]
+    # Of a task whose I/O findings remove, another one may be as late for something else: its calls are left.
+    inside = inside if any(each.time_s for each in inside) else [Entry(CALLS, 1.0)]
     whole_s = sum(each.time_s for each in inside)
-    rest = [replace(each, time_s=left_s * each.time_s / whole_s) for each in inside if whole_s > 0]
-    io_s, left_s = sum(each.time_s for each in (*found, *rest)), run_s
-    left_s -= io_s
+    rest = [replace(each, time_s=left_s * each.time_s / whole_s) for each in inside]
+    left_s = path.run_s - path.io_s
     for entry in outside:
         rest.append(replace(entry, time_s=min(max(entry.time_s, 0.0), left_s)))
         left_s -= rest[-1].time_s
     entries = [each for each in sorted(found, key=lambda each: -each.time_s) if each.time_s > 0]
     entries += [each for each in rest if each.time_s > 0]
-    return Account(run_s, io_s, (*entries, Entry(OUTSIDE, max(left_s, 0.0))), is_of_run)
+    return Account(path.run_s, path.io_s, (*entries, Entry(OUTSIDE, max(left_s, 0.0))), path.is_of_run)
 
 
 _KEPT_OPEN = (

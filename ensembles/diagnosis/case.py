@@ -29,19 +29,15 @@ from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetin
 from ensembles.model.distinct import numbered_together
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
-from ensembles.structure.phases.result import MEETINGS, tasks_meet
+from ensembles.structure.phases.critical_path import CriticalPath
+from ensembles.structure.phases.result import MEETINGS, TOGETHER, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.critical_path import CriticalIo
-    from ensembles.structure.phases.inner_waits import InnerWaits
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.keyed_sums import KeyedSums
-
-TOGETHER = ("named", "barriers", "steps")
-"""Rules of phases at whose ends tasks wait for each other."""
-
 
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
@@ -68,6 +64,8 @@ class Case:
         From the first call to the last: no remedy gains more.
     run_s : float
         Length of the run (`Run.length_s`), of which severities are shares.
+    critical : CriticalPath
+        How much of the critical path is I/O, as far as is known.
     failed : FailedCalls or None
         Failed calls of the run, filled; None: not known.
     recorder_ns : float
@@ -82,6 +80,7 @@ class Case:
 
     def __init__(self, run: Run, evidence: Evidence) -> None:
         self.run, self.evidence = run, evidence
+        self.critical = CriticalPath(run.length_s, 0.0, 0.0, is_of_run=False)
         self.failed: FailedCalls | None = None
         self.shared: dict[Any, Any] = {}
         self.rows = dict(evidence.calls.columns())
@@ -155,13 +154,13 @@ class Case:
         order = np.argsort(-cost, kind="stable")[: np.count_nonzero(cost)]
         return tuple(self.run.files[number] for number in order.tolist())
 
-    def leave_out(self, waits: InnerWaits, io: CriticalIo) -> None:
+    def leave_out(self, io: CriticalIo) -> None:
         """Take waiting for other tasks inside windows off the times at which tasks arrive at their ends."""
-        if isinstance(self.model, WithMeetings) and waits.is_complete and self.windows.any():
-            rows, waited_ns = waits.inside(io)
+        self.model.bound(io.in_io_s)
+        if isinstance(self.model, WithMeetings) and self.windows.any():
+            rows, waited = io.tasks(), np.zeros(self.present.shape)
             at = np.searchsorted(self.windows, rows["phase"]), np.searchsorted(self.ranks, rows["rank"])
-            waited = np.zeros(self.present.shape)
-            np.add.at(waited, tuple(each[waited_ns > 0] for each in at), waited_ns[waited_ns > 0])
+            waited[at] = rows["waited_ns"]
             self.model.leave_out(waited)
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:

@@ -43,27 +43,24 @@ from ensembles.diagnosis.rules import (
     stripes,
 )
 from ensembles.diagnosis.rules.collective import moves_together
-from ensembles.diagnosis.time_of_run import findings_of_waits, make_account, with_awaited
+from ensembles.diagnosis.time_of_run import findings_of_waits, make_account
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
 from ensembles.model.levels import MOST
 from ensembles.model.units import seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
-from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
-from ensembles.run.headline import union_request
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
-from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.inner_waits import InnerWaits
+from ensembles.structure.phases.critical_path import CriticalIo, critical_io, critical_path
 from ensembles.summaries.collective_steps import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-    from ensembles.structure.phases.result import Phases
 
 
 _TASKS, _NODES, _STRIPES = (
@@ -189,11 +186,9 @@ RULES: tuple[EvidenceRule, ...] = (
 """All rules. Of those that explain the same calls, the more specific ones come first."""
 
 
-_IO, _WAITS = "io-by-phase", "waits-by-phase"
-
+_IO = "io-by-phase"
 _FAILED = "failed"
 _TRAFFIC = "traffic"
-_IN_IO = "in-io"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 
@@ -252,18 +247,14 @@ class DiagnosisPass:
         self.requests: dict[str, SummaryRequest] = {
             name: need for rule in self._wanted for name, need in rule.NEEDS.items()
         }
-        if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
-            self.requests[imbalance.ENTRIES] = imbalance.rule.NEEDS[imbalance.ENTRIES]
-            self.requests |= {
-                name: SummaryRequest(partial(_by_phase, kind), kind.columns)
-                for name, kind in ((_IO, CriticalIo), (_WAITS, InnerWaits))
-            }
+        if SUMMARY in self.requests:
+            self.requests[_IO] = SummaryRequest(partial(critical_io, CriticalIo), CriticalIo.columns)
+            if is_meeting(tuple(run.calls)).any():
+                self.requests[imbalance.ENTRIES] = imbalance.rule.NEEDS[imbalance.ENTRIES]
         if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
         if SUMMARY in self.requests:
             self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
-            if run.info.most_threads > 1:  # of one thread, the times of calls do not overlap
-                self.requests |= union_request()
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries."""
@@ -274,10 +265,9 @@ class DiagnosisPass:
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             case.failed = summaries.get(_FAILED)
-            if _IN_IO in summaries:
-                case.model.bound(summaries[_IN_IO].time_s)
-            if _WAITS in summaries:
-                case.leave_out(summaries[_WAITS], summaries[_IO])
+            case.critical = critical_path(run, summaries.get(_IO)) or case.critical
+            if _IO in summaries:
+                case.leave_out(summaries[_IO])
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:
@@ -307,7 +297,7 @@ class DiagnosisPass:
             run_s, most_time = case.run_s, _most_time(case, libraries)
             if unexplained_s is not None and unexplained_s >= WORTH_A_LINE * run_s:
                 late_outside = case.model.late_outside
-            if _IO in summaries:
+            if imbalance.ENTRIES in self.requests:
                 late_entry = late_of_run(summaries[imbalance.ENTRIES], summaries[_IO], run)
                 if (
                     late_outside is not None
@@ -322,9 +312,8 @@ class DiagnosisPass:
                     late_outside = late_outside.after(
                         *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
                     )
-            findings, awaited_s = with_awaited(findings, case, late_entry)
             left_late_s = 0.0 if late_outside is None else late_outside.left_s
-            account = make_account(findings, mended, case, libraries, late_entry, awaited_s, left_late_s)
+            account = make_account(findings, mended, case, libraries, late_entry, left_late_s)
             if any(each.id == TURNS for each in account.entries):
                 late_outside = None  # the last one waits for its turn
             findings = with_habits(findings, case)
@@ -424,8 +413,3 @@ def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
         float(time_ns[size]) / whole_ns,
         1e-9 * float(time_ns[size]) / count,
     )
-
-
-def _by_phase(kind: Callable[[Phases], Summary], run: Run) -> Summary:
-    assert run.phases is not None
-    return kind(run.phases)

@@ -13,12 +13,12 @@ from ensembles.diagnosis.limits import AGAIN, DENSE, FEW, LARGE_BYTES, LEAST_CAL
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_FAILURES, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import without_the_flush_ns
-from ensembles.diagnosis.with_meetings import Busy
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.error_names import error_name
 from ensembles.model.levels import MOST
 from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.structure.phases.critical_path import Busy
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

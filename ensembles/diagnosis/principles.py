@@ -17,7 +17,7 @@ OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "
 RECORDER = "recorder"
 SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"
 CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
-UNTRACED, UNSEEN = "untraced", "unseen"
+UNTRACED, UNSEEN, OTHERS = "untraced", "unseen", "others"
 """Entries besides those of findings."""
 
 
@@ -254,6 +254,7 @@ CAUSES = {
     UNSEEN: Cause(UNDECIDED, words="I/O or computing, which the record does not show"),
     CALLS: Cause(UNDECIDED, words="calls without bytes"),
     BYTES: Cause(UNDECIDED, words="reads and writes"),
+    OTHERS: Cause(UNDECIDED, words="I/O of other tasks, for which none or all may have waited"),
     TURNS: Cause(
         WAITING,
         words="waiting for the tasks before, one after the other",

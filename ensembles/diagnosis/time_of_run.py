@@ -39,38 +39,12 @@ from ensembles.diagnosis.rules.collective import collective_calls
 from ensembles.diagnosis.rules.small_requests import formatted_calls, small_calls
 from ensembles.diagnosis.with_meetings import Path
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.levels import A_TENTH, SIGNIFICANT
+from ensembles.model.levels import SIGNIFICANT
 from ensembles.model.units import share_text
 from ensembles.statistics import special
 from ensembles.structure.late_entry import LateEntry
 from ensembles.structure.phases.barriers import ENDS
 from ensembles.summaries.ranktable import RankTable
-
-
-def with_awaited(
-    findings: Sequence[Finding], case: Case, late: LateEntry | None
-) -> tuple[list[Finding], float]:
-    """Add to gains what others wait inside phases for I/O of a task; return what no finding explains, too.
-
-    A finding explains what the task would save off the path, beyond what the others would in the median.
-    """
-    if late is None or not late.is_of_io:
-        return list(findings), 0.0
-    time_ns, is_on = case.rows["time_ns"], case.model.path(np.zeros(len(case))).rows
-    mine, found = case.rows["rank"] == late.rank, []
-    left_s = min(late.late_s, late.io_s) - 1e-9 * float(time_ns[mine & is_on].sum())
-    for each in findings:
-        if left_s > 0 and each.share_s and each.gain_s is not None and each.saved_ns is not None:
-            others_ns = np.bincount(case.task, each.saved_ns * ~mine, len(case.ranks))
-            beyond_ns = float(each.saved_ns[mine & ~is_on].sum() - np.median(others_ns))
-            part_s = min(max(1e-9 * beyond_ns, 0.0), left_s)
-            left_s -= part_s
-            low_s, high_s = each.gain_s
-            gain_s = low_s + (1 - A_TENTH) * part_s, min(high_s + (1 + A_TENTH) * part_s, case.run_s)
-            share_s = each.share_s + part_s
-            each = replace(each, gain_s=gain_s, share_s=share_s, likely_s=each.likely_s + part_s)
-        found.append(each)
-    return found, max(left_s, 0.0)
 
 
 def make_account(
@@ -79,7 +53,6 @@ def make_account(
     case: Case,
     libraries: frozenset[str],
     late: LateEntry | None,
-    awaited_s: float,
     left_late_s: float = 0.0,
 ) -> Account:
     """Divide the time of a run."""
@@ -108,22 +81,9 @@ def make_account(
         waiting,
         Entry(MESSAGES, max(most_s - in_turns_s, 0.0)),
     ]
-    io_s = sum(each.share_s or 0.0 for each in findings) + path.io_s + awaited_s
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
-    if late is not None and awaited_s > slow.time_s:
-        slow = replace(slow, rank=late.rank)
-    slow = replace(slow, time_s=slow.time_s + awaited_s)
-    counters = case.run.counters
-    untraced_s = 0.0 if counters.overlaps else max(counters.slowest_task_s - io_s, 0.0)
-    account = divide(
-        case.run_s,
-        io_s + untraced_s,
-        [each for each in findings if each.share_s is not None],
-        [slow, *inside, Entry(UNTRACED, untraced_s)],
-        outside,
-        case.model.is_of_run and not untraced_s,
-    )
-    return replace(account, tasks=1 if untraced_s else len(np.unique(case.rows["rank"][path.rows])))
+    inside = [slow, *inside, Entry(UNTRACED, case.critical.untraced_s)]
+    return divide(case.critical, [each for each in findings if each.share_s is not None], inside, outside)
 
 
 def _recorder(case: Case, path: Path) -> Entry:
@@ -260,7 +220,7 @@ def findings_of_waits(
     found = []
     for entry in account.entries:
         kind = cause_of(entry.id)
-        least_s = FROM_SHARE["warning"] * account.run_s
+        least_s = FROM_SHARE["warning"] * case.run_s
         if entry.time_s < least_s or not (kind.words and kind.advice):
             continue
         is_told = entry.id == LATE_TASK and bool(why_late)
@@ -278,13 +238,13 @@ def findings_of_waits(
         if entry.call and not seen:  # a barrier does no I/O
             where = replace(where, op=None, layer=None, calls=(entry.call,))
         sentence = why_late if is_told else entry.words
-        share = share_text(entry.time_s / account.run_s)
+        share = share_text(entry.time_s / case.run_s)
         found.append(
             Finding(
                 entry.id,
                 DOUBT * SURE,
                 where,
-                {"waiting_s": entry.time_s, "run_s": account.run_s, "calls": seen},
+                {"waiting_s": entry.time_s, "run_s": case.run_s, "calls": seen},
                 (Check("waits", sentence), Check("gain", "a remedy gains a part of it, or all", None)),
                 kind.advice,
                 (0.0, entry.time_s),

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.limits import NORMAL_90
-from ensembles.model.levels import A_TENTH, NEARLY_ALL
+from ensembles.model.levels import A_TENTH
 from ensembles.structure.late_entry import is_habit
+from ensembles.structure.phases.critical_path import Busy, in_turn
 from ensembles.structure.phases.late_calls import LateOutside, late_outside
 
 _MOST_PERMUTED = 2_000_000
@@ -69,52 +70,6 @@ class Cells:
         return total.reshape(windows, tasks)
 
 
-class Busy:
-    """Bounds of the time in which at least one of a group's calls was under way.
-
-    The calls of a row lie between its first start and its last end. Where such spans overlap, as those of
-    threads, the time is at most the length of their union, and at most the sum.
-
-    Attributes
-    ----------
-    in_io_ns : float
-        Time in which at least one thread was in an I/O call: the bound of any calls; infinite: not known.
-    """
-
-    def __init__(self, rows: dict[str, np.ndarray], group: np.ndarray, groups: int) -> None:
-        self._group, self._groups = group, groups
-        both = np.concatenate((rows["start_ns"], rows["end_ns"]))
-        self._times, place = np.unique(both, return_inverse=True)
-        # On one axis, on which each group lies behind the one before.
-        self._first, self._last = place.reshape(2, -1) + group * len(self._times)
-        self._order = np.argsort(self._first, kind="stable")
-        self._own_ns = rows.get("time_ns")
-        self.in_io_ns = np.inf
-
-    def most_ns(self, time_ns: np.ndarray) -> np.ndarray:
-        """Bound the time of calls that take `time_ns` in each row: shape (groups,).
-
-        What is beyond the calls themselves, as a loop around them, is not in I/O.
-        """
-        found = self._of_spans_ns(time_ns)
-        if self._own_ns is not None and np.isfinite(self.in_io_ns):
-            beyond_ns = self._of_spans_ns(np.maximum(time_ns - self._own_ns, 0))
-            found = np.minimum(found, self.in_io_ns + beyond_ns)
-        return found
-
-    def _of_spans_ns(self, time_ns: np.ndarray) -> np.ndarray:
-        mine = self._order[time_ns[self._order] > 0]
-        if not len(mine):
-            return np.zeros(self._groups)
-        start, end = self._first[mine], np.maximum.accumulate(self._last[mine])
-        first = np.flatnonzero(np.append(True, start[1:] > end[:-1]))
-        ends = end[np.append(first[1:], len(mine)) - 1]
-        length = self._times[ends % len(self._times)] - self._times[start[first] % len(self._times)]
-        sums = np.add.reduceat(np.asarray(time_ns, np.float64)[mine], first)
-        most: np.ndarray = np.bincount(self._group[mine[first]], np.minimum(sums, length), self._groups)
-        return most
-
-
 class WithoutMeetings:
     """The model of time of a run without barriers; it has the interface of `WithMeetings`.
 
@@ -142,19 +97,12 @@ class WithoutMeetings:
         self._of_all = Busy(rows, np.zeros_like(task), 1)
         self._ends = np.zeros(len(threads), np.int64)
         np.maximum.at(self._ends, task, rows["end_ns"])
-        first = np.full(len(threads), np.iinfo(np.int64).max)
-        np.minimum.at(first, task, rows["start_ns"])
-        self._order = np.argsort(self._ends, kind="stable")
-        self._before = np.searchsorted(self._ends[self._order], first[self._order], side="right")
+        self._starts = np.full(len(threads), np.iinfo(np.int64).max)
+        np.minimum.at(self._starts, task, rows["start_ns"])
 
     def bound(self, in_io_s: float) -> None:
         """Take the time in which at least one thread was in I/O as a bound."""
         self._of_tasks.in_io_ns = self._of_all.in_io_ns = 1e9 * in_io_s
-
-    @property
-    def io_s(self) -> float:
-        """Bound the time in which at least one thread is in I/O."""
-        return self.most_s(self._time_ns)
 
     def least_s(self, saved_ns: np.ndarray) -> float:
         """Compute the gain if no task waits: the run ends with its last task.
@@ -166,26 +114,10 @@ class WithoutMeetings:
         saved = np.where(self._threads > 1, 0.0, self._of_tasks.most_ns(saved_ns))
         return 1e-9 * max(float(self._ends.max() - (self._ends - saved).max()), 0.0)
 
-    @property
-    def is_of_run(self) -> bool:
-        """Whether tasks that live one after the other have nearly all of the I/O."""
-        of_all_s = 1e-9 * float(self._of_tasks.most_ns(self._time_ns).sum())
-        return self.likely_s(self._time_ns) >= NEARLY_ALL * of_all_s
-
     def _in_turn(self, time_ns: np.ndarray) -> tuple[float, list[int]]:
         """Find the tasks that live one after the other and have most of some time: its sum, and who."""
-        each_ns = self._of_tasks.most_ns(time_ns)[self._order].tolist()
-        before = self._before.tolist()
-        most_ns, ends_with = [0.0], [-1]  # of the tasks that have ended first
-        for place, mine_ns in enumerate(each_ns):
-            taken_ns = most_ns[min(before[place], place)] + mine_ns
-            ends_with.append(place if taken_ns > most_ns[-1] else ends_with[-1])
-            most_ns.append(max(taken_ns, most_ns[-1]))
-        place, found = ends_with[-1], []
-        while place >= 0:
-            found.append(int(self._order[place]))
-            place = ends_with[min(before[place], place)]
-        return 1e-9 * most_ns[-1], found
+        whole_ns, tasks = in_turn(self._starts, self._ends, self._of_tasks.most_ns(time_ns))
+        return 1e-9 * whole_ns, tasks
 
     def likely_s(self, saved_ns: np.ndarray) -> float:
         """Compute the most that one task saves, or several that live one after the other."""
@@ -229,11 +161,11 @@ class WithMeetings:
 
     Attributes
     ----------
-    shows_waiting, is_of_run : bool
+    shows_waiting : bool
         True: the run shows who waits for whom.
     """
 
-    shows_waiting = is_of_run = True
+    shows_waiting = True
 
     def __init__(
         self,
@@ -264,14 +196,6 @@ class WithMeetings:
     def leave_out(self, waited_ns: np.ndarray) -> None:
         """Let tasks arrive without what they wait for others before their last call in a window."""
         self._arrival = np.maximum(self._arrival - waited_ns, np.minimum(self._busy_ns, self._arrival))
-
-    @cached_property
-    def io_s(self) -> float:
-        """Time that the tasks which arrive last are blocked in I/O, summed over the windows."""
-        if self._is_empty:
-            return 0.0
-        last = np.argmax(self._arrival, axis=1)
-        return float(self._busy_ns[np.arange(len(last)), last].sum()) * 1e-9
 
     @cached_property
     def waiting_s(self) -> float | None:
@@ -384,13 +308,7 @@ class OfSums(WithMeetings):
 
     def __init__(self, cells: Cells, rows: dict[str, np.ndarray], ranks: np.ndarray, meet: bool) -> None:
         super().__init__(cells, rows, ranks, np.ones(1, bool), None)
-        self.shows_waiting, self.is_of_run = meet, len(ranks) == 1
-
-    @cached_property
-    def io_s(self) -> float:
-        """Bound the time in I/O: tasks that do not meet may do theirs one after the other."""
-        each_s = 1e-9 * self._busy_ns
-        return float(each_s.max() if self.shows_waiting else each_s.sum()) if each_s.size else 0.0
+        self.shows_waiting = meet
 
     def is_last_by_habit(self, rank: int) -> bool:
         """Tell nothing: no phases show it."""

@@ -34,6 +34,7 @@ from ensembles.model.events import is_io_of_calls
 from ensembles.model.levels import A_TENTH, MOST
 from ensembles.model.spans import find_spans
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
+from ensembles.structure.phases.critical_path import critical_path
 from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.keyed_sums import sum_by_keys
 
@@ -186,8 +187,8 @@ _STORAGE = ("POSIX", "STDIO")
 
 def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
     """Divide the time of a job, as the slowest rank spends it in separate and in shared files."""
-    modules, run_s = run.counters.modules, run.counters.run_time_s
-    if not modules or run_s <= 0 or run.counters.overlaps:
+    modules, path = run.counters.modules, critical_path(run, None)
+    if not modules or path is None:
         return None
     names = [name for name in _STORAGE if name in modules] or list(modules)[:1]
     times_s = dict.fromkeys(("read_s", "write_s", "meta_s"), 0.0)
@@ -201,13 +202,13 @@ def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
             times_s[name] += module.shared_high_s * of_shared
     slowest = int(np.argmax(sum(own.values())))
     times_s = {name: time_s + float(own[name][slowest]) for name, time_s in times_s.items()}
-    above_s = min(run.counters.slowest_task_s, run_s) - sum(times_s.values())
+    above_s = path.io_s - sum(times_s.values())
     inside = (
         Entry(ABOVE, max(above_s, 0.0), run.counters.main_layer[0].module),
         Entry(CALLS, times_s["meta_s"]),
         Entry(BYTES, times_s["read_s"] + times_s["write_s"]),
     )
-    return divide(run_s, sum(each.time_s for each in inside), findings, inside)
+    return divide(path, findings, inside)
 
 
 LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}

@@ -101,7 +101,7 @@ WORDS = {
     ),
     "info.some_task": (
         "at least one {who} in I/O for {some_task_s:s}[ ({some_task_share:share to 0.1 %} of the run)]; "
-        "nothing shows which of them waited for others"
+        "nothing shows which of them waited for others[, but for {io_low_s:s} at least the run did]"
     ),
     "info.no_path": "no critical path for more than {events:count} calls: ensio phases shows who waited",
     "info.mean": "mean of {tasks:count} tasks {mean_s:s}[ ({mean_share:share to 0.1 %} of {of})]",
@@ -319,8 +319,7 @@ WORDS = {
     "compare.detail": "In detail (other kinds of calls: --op, --layer):",
     "diagnose.partial": "of a part of the run: {lacks}.",
     "diagnose.account": (
-        "I/O is {share:share} of {run_s:s}[is_of_one? of the task with most I/O]"
-        "[ of {tasks:count} tasks one after the other, those with most I/O][. {parts:sentences}]."
+        "I/O is {share:share} of {run_s:s}[is_of_one? of the task with most I/O][. {parts:sentences}]."
     ),
     "diagnose.recorder": (
         "the recorder itself takes {share:share} of this run, most for calls of {call}: --mode profile costs "

@@ -310,7 +310,7 @@ def _rates(run: Run, totals: dict[str, float]) -> dict[str, float]:
     """Return the data rates of ``ensio info``, of the directions in which they are known."""
     from ensembles.run.headline import headline_requests, rates_by_time
 
-    found = run.summarize(headline_requests(run)).summaries
+    found = run.summarize(headline_requests()).summaries
     moved = {"read": int(totals["bytes_read"]), "write": int(totals["bytes_written"])}
     rates = {op: rates_by_time(moved[op], op, found).get("active_bytes_per_s") for op in moved}
     return {op: rate for op, rate in rates.items() if rate}

@@ -13,15 +13,14 @@ from ensembles.model.events import OPS, is_io_of_calls, op_of_calls
 from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.summaries.active_time import ActiveTime, IoUnion
+from ensembles.structure.phases.critical_path import CriticalPath, CriticalTime, critical_io, critical_path
+from ensembles.summaries.active_time import ActiveTime
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.runtotals import DIRECTIONS
 
 if TYPE_CHECKING:
-    from ensembles.run.critical_time import CriticalTime
     from ensembles.run.run import Run
-    from ensembles.structure.phases.detect import Phases
 
 MOST_EVENTS = 1 << 21
 """The critical path of longer runs is not part of the headline, because it takes further passes."""
@@ -60,23 +59,31 @@ class TimeInIo:
     # slowest_s, slowest_share: Its time in I/O, and the share of the run
     slowest_s: float | None = None
     slowest_share: float | None = None
-    # critical_path_s, critical_path_share: Time in I/O on the critical path
-    # (`ensembles.structure.phases.critical_path.CriticalIo`), and its share of the run. None: not every call
-    # is an event, there are more than `MOST_EVENTS` events, or the run does not show who waits for whom
-    # (`ensembles.structure.phases.result.tasks_meet`).
-    critical_path_s: float | None = None
-    critical_path_share: float | None = None
-    # some_task_s, some_task_share: In the latter case, the time in which at least one thread was in an I/O
-    # call, which bounds what remedies can gain, and its share of the run. Else None, and no key of JSON.
-    some_task_s: float | None = None
-    some_task_share: float | None = None
+    # How much of the critical path of the run is I/O. None: the record does not show it, or there are more
+    # than `MOST_EVENTS` events.
+    path: CriticalPath | None = None
     # Most threads of a task. No key of JSON if all have one, and shares are those of the run.
     threads: int = 1
 
+    @property
+    def critical_path_s(self) -> float | None:
+        """Time in I/O on the critical path; None: the run does not show who waits for whom."""
+        return self.path.io_s if self.path is not None and self.path.is_of_run else None
+
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes, of the last three without those that say nothing."""
-        silent = {"some_task_s": None, "some_task_share": None, "threads": 1}
-        return {key: each for key, each in asdict(self).items() if key not in silent or each != silent[key]}
+        """A dict with the names of the attributes; of the path, what `CriticalPath.to_json` says.
+
+        ``some_task_s`` is there where the run does not show who waits for whom, but all of its calls.
+        """
+        said = {name: value for name, value in vars(self).items() if name not in ("path", "threads")}
+        said |= {"critical_path_s": self.critical_path_s, "critical_path_share": None}
+        said |= {"threads": self.threads} if self.threads > 1 else {}
+        if self.path is None:
+            return said
+        name = "critical_path" if self.path.is_of_run else "some_task"
+        if self.path.is_of_run or self.path.is_of_calls:
+            said |= {f"{name}_s": self.path.io_s, f"{name}_share": self.path.share}
+        return said | self.path.to_json()
 
 
 @dataclass(frozen=True)
@@ -91,15 +98,9 @@ class Headline:
         return {**asdict(self), "time_in_io": self.time_in_io.to_json()}
 
 
-def headline_requests(run: Run) -> dict[str, SummaryRequest]:
+def headline_requests() -> dict[str, SummaryRequest]:
     """Return the requests for the summaries of a run that `find_headline` takes."""
-    requests = {"active": active_request(), "open": SummaryRequest(ignoring_run(OpenTime))}
-    return requests | (union_request() if run.reading.most_events <= MOST_EVENTS else {})
-
-
-def union_request() -> dict[str, SummaryRequest]:
-    """Return the request for the time in which at least one thread is in I/O, by its name."""
-    return {"in-io": SummaryRequest(ignoring_run(IoUnion))}
+    return {"active": active_request(), "open": SummaryRequest(ignoring_run(OpenTime))}
 
 
 def active_request() -> SummaryRequest:
@@ -121,22 +122,17 @@ def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any]) 
     return Headline(transfers, _time_in_io(run, ranks, found))
 
 
-def blocked_request(run: Run) -> dict[str, SummaryRequest]:
-    """Return the request for the time in I/O of the critical path, or else of any thread, if either is."""
-    from ensembles.structure.phases.result import tasks_meet
-
-    phases = None if run.reading.most_events > MOST_EVENTS else run.reading.phases_of_calls
-    if phases is None:
+def path_request(run: Run) -> dict[str, SummaryRequest]:
+    """Return the request for the critical path, of runs of which every call is an event, and not too many."""
+    if run.reading.most_events > MOST_EVENTS or run.reading.phases_of_calls is None:
         return {}
-    if not tasks_meet(run.info, phases):
-        return union_request()
-    return {"critical": SummaryRequest(partial(_critical_time, phases))}
+    return {"critical": SummaryRequest(partial(critical_io, CriticalTime), CriticalTime.columns)}
 
 
 def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInIo:
     """Find the time in I/O of the tasks of a run, without the rest of the headline.
 
-    `found`: the summary of `blocked_request` by name; by default, it takes a pass.
+    `found`: the summary of `path_request` by name; by default, it takes a pass.
     """
     return _time_in_io(run, run.reading.known_ranks, found)
 
@@ -148,7 +144,8 @@ def counted_time_in_io(run: Run) -> TimeInIo:
     # Tasks that are longer in I/O than the time of their threads have some that the tool does not count.
     whole_s = run.length_s * float(threads.mean())
     shares = [each_s / whole_s if each_s <= whole_s > 0 else None for each_s in (mean_s, slowest_s)]
-    found = TimeInIo(run.tasks, mean_s, shares[0], threads=run.info.most_threads)
+    path = None if run.counters.overlaps else _path(run)
+    found = TimeInIo(run.tasks, mean_s, shares[0], path=path, threads=run.info.most_threads)
     if any(module.slowest_is_bound for module in main):
         return found
     return replace(found, slowest_s=slowest_s, slowest_share=shares[1] if np.ptp(threads) == 0 else None)
@@ -196,7 +193,6 @@ def _time_in_io(run: Run, ranks: RankTable | None, found: Mapping[str, Any] | No
     run_s = run.length_s
     share = time_s / (run_s * run.info.threads_of_tasks) if run_s > 0 else None
     slowest = int(time_s.argmax())
-    critical_s, some_task_s = _blocked_s(run, found)
     return TimeInIo(
         tasks=len(with_io),
         mean_s=float(time_s[with_io].mean()),
@@ -204,28 +200,16 @@ def _time_in_io(run: Run, ranks: RankTable | None, found: Mapping[str, Any] | No
         slowest_task=slowest,
         slowest_s=float(time_s[slowest]),
         slowest_share=None if share is None else float(share[slowest]),
-        critical_path_s=critical_s,
-        critical_path_share=critical_s / run_s if critical_s is not None and run_s > 0 else None,
-        some_task_s=some_task_s,
-        some_task_share=some_task_s / run_s if some_task_s is not None and run_s > 0 else None,
+        path=_path(run, found),
         threads=run.info.most_threads,
     )
 
 
-def _blocked_s(run: Run, found: Mapping[str, Any] | None) -> tuple[float | None, float | None]:
-    """Return the time in I/O on the critical path, or else that in which at least one thread is in I/O."""
-    known = found or {}
-    if "critical" not in known:
-        requests = blocked_request(run)
-        if not requests:
-            return None, None
-        known = known if requests.keys() <= known.keys() else run.summarize(requests).summaries
-    if "critical" in known:
-        return known["critical"].io_s, None
-    return None, known["in-io"].time_s
-
-
-def _critical_time(phases: Phases, _: Run) -> CriticalTime:
-    from ensembles.run.critical_time import CriticalTime
-
-    return CriticalTime(phases)
+def _path(run: Run, found: Mapping[str, Any] | None = None) -> CriticalPath | None:
+    """Find the critical path, if the record shows it, and it takes no pass over many events."""
+    if run.reading.phases_of_calls is None:
+        return critical_path(run, None)
+    known, requests = found or {}, path_request(run)
+    if requests and "critical" not in known:
+        known = run.summarize(requests).summaries
+    return critical_path(run, known["critical"]) if requests else None

@@ -183,7 +183,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
         "failed": SummaryRequest(ignoring_run(FailedCalls)),
         "regions": SummaryRequest(_region_times),
-        **headline_requests(run),
+        **headline_requests(),
         **layer_requests(),
         **({"ranks": SummaryRequest(empty_ranks)} if run.reading.needs_pass_for_ranks else {}),
     }

@@ -13,7 +13,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import NotKept, key_of, name_of, seal, to_bytes
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.headline import MOST_EVENTS, active_request, blocked_request, union_request
+from ensembles.run.headline import active_request, path_request
 from ensembles.run.information import sums_requests
 from ensembles.structure.phases.detect import most_events_held, request_of_phases, search_phases
 from ensembles.structure.phases.result import AnnotatedPhases, KeptPhases
@@ -80,7 +80,7 @@ class KeptInFile:
         except StopIteration as ended:
             run.__dict__["phases"] = ended.value
         found: dict[SummaryRequest, Any] = {request_of_phases(None, most_events): KeptPhases(run.phases)}
-        wanted = blocked_request(run)
+        wanted = path_request(run)
         wanted = {name: request for name, request in wanted.items() if name not in self._requests}
         return found | {request: run.summarize({name: request})[name] for name, request in wanted.items()}
 
@@ -153,14 +153,9 @@ class KeptInFile:
 _PYRAMID, _RATE, _ACTIVE = "pyramid", "rate", "active"
 """Names of requests."""
 
-_BOUNDS_OF_FEW = 8
-"""The bound on the calls of spools that are not full may be so many times their number."""
-
 
 def _wanted_of(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests of ``ensio info`` and of the first pictures, where each call is added once."""
     wanted = sums_requests(run)
     del wanted[_ACTIVE]  # a part of the rate
-    if run.reading.most_events <= _BOUNDS_OF_FEW * MOST_EVENTS:
-        wanted |= union_request()  # the file knows how many calls there are
     return wanted | {_RATE: SummaryRequest(ignoring_run(RateCurve)), _PYRAMID: pyramid_request()}

@@ -83,17 +83,17 @@ def step_table(
     found: CollectiveSteps, clock_error_ns: int = 0, crowded: str = ""
 ) -> CollectiveStepTable | None:
     """Divide the time of collective calls into steps."""
-    if not found.calls:
+    if not found.collective.count:
         return None
     if not found.is_complete:
         return CollectiveStepTable(
             (),
             0,
-            f"{count_text(found.calls, 'collective call')} and "
-            f"{count_text(found.storage_calls, 'storage call')} inside calls are too many: at most "
+            f"{count_text(found.collective.count, 'collective call')} and "
+            f"{count_text(found.storage.count, 'storage call')} inside calls are too many: at most "
             f"{MOST_EXACT:,} of each are examined",
         )
-    calls, storage = found.collective(), found.storage()
+    calls, storage = found.collective.to_arrays(), found.storage.to_arrays()
     matched, number = _together(calls)
     unmatched = int(np.count_nonzero(~matched))
     calls = {name: column[matched] for name, column in calls.items()}

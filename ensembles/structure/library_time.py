@@ -5,6 +5,7 @@ Time that the recorder itself takes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -179,15 +180,20 @@ def reads_python_lines(environment: Mapping[str, str]) -> bool:
     return environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0")
 
 
-def recorder_cost_s(info: RunInfo, calls: int, run_s: float) -> tuple[float, float]:
-    """Return the least and the most time of the recorder for each call; 0: next to nothing in all.
+def recorder_costs(info: RunInfo, run_s: float) -> tuple[float, float, float]:
+    """Return the least and the most time of the recorder for each call, and from how many calls on it counts.
 
-    `calls` of all tasks, in a run of `run_s`; 0 also if another tool recorded it.
+    In a run of `run_s`; it is next to nothing of fewer calls of all tasks, and if another tool recorded them.
     """
     known = CALL_S.get(info.mode, CALL_S["trace"]) if info.is_native else (0.0, 0.0)
     low_s, high_s = PYTHON_LINES_S if reads_python_lines(info.environment) else known
-    is_notable = low_s * calls >= RARE * run_s * max(info.threads, 1)
-    return (low_s, high_s) if is_notable else (0.0, 0.0)
+    return low_s, high_s, RARE * run_s * max(info.threads, 1) / low_s if low_s else math.inf
+
+
+def recorder_cost_s(info: RunInfo, calls: int, run_s: float) -> tuple[float, float]:
+    """Return the least and the most time of the recorder for each of these calls; 0: next to nothing."""
+    low_s, high_s, from_calls = recorder_costs(info, run_s)
+    return (low_s, high_s) if calls >= from_calls else (0.0, 0.0)
 
 
 def recorder_text(info: RunInfo, calls: int, run_s: float) -> str:

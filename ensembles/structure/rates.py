@@ -16,7 +16,7 @@ from ensembles.model.events import Events
 from ensembles.model.fields import Fields
 from ensembles.model.levels import FEWEST_ALONE, RARE
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.active_time import MOST_EXACT
+from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 
@@ -269,18 +269,19 @@ class Burst(Fields):
 
 
 class MovedSpans(Summary):
-    """A mergeable summary: start, end and bytes of each call that moved bytes, up to `MOST_EXACT` calls.
+    """A mergeable summary: start, end and bytes of each call that moved bytes.
 
     Non-blocking requests move their bytes in their flight.
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
     requires = ANY_ORDER
-    results = ("_calls", "_parts")
+    results = ("_calls",)
+    added_up = ("_calls",)
+    meaning = 1
 
     def __init__(self) -> None:
-        self._calls = 0
-        self._parts: list[np.ndarray] = []
+        self._calls = HeldCalls("direction", "start_ns", "end_ns", "bytes")
 
     def add(self, chunk: Events) -> None:
         """Add events."""
@@ -288,31 +289,20 @@ class MovedSpans(Summary):
             return
         direction = direction_of_events(chunk)
         mine = np.flatnonzero(direction >= 0)
-        if len(mine):
-            lasted = np.maximum(chunk.duration[mine], chunk.flight[mine])
-            start = chunk.start[mine]
-            self._hold(len(mine), [np.stack([direction[mine], start, start + lasted, chunk.moved[mine]])])
-
-    def merge(self, other: MovedSpans) -> None:
-        """Add a summary of other events."""
-        self._hold(other._calls, other._parts)
-
-    def _hold(self, calls: int, parts: list[np.ndarray]) -> None:
-        self._calls += calls
-        self._parts = [*self._parts, *parts] if self._calls <= MOST_EXACT else []
+        start, end = chunk.start[mine], chunk.start[mine] + np.maximum(chunk.duration, chunk.flight)[mine]
+        self._calls.add(direction[mine], start, end, chunk.moved[mine])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``direction``, ``start_ns``, ``end_ns`` and ``bytes``, empty if there were too many."""
-        columns = np.concatenate([np.empty((4, 0), np.int64), *self._parts], axis=1)
-        return dict(zip(("direction", "start_ns", "end_ns", "bytes"), columns, strict=True))
+        return self._calls.to_arrays()
 
     def bursts(self, direction: str, idle_s: float) -> list[Burst] | None:
         """Find the bursts of a direction.
 
         Those that moved at least `LEAST_BYTES` of the bytes and took time, in the order of time. None: there
-        were more calls than `MOST_EXACT`.
+        were too many calls.
         """
-        if self._calls > MOST_EXACT:
+        if not self._calls.is_complete:
             return None
         arrays = self.to_arrays()
         mine = arrays["direction"] == DIRECTIONS.index(direction)

@@ -20,6 +20,7 @@ from ensembles.readers.common.source import EventSource
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.unseen import Unseen
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
 
 
 class KeptResults(Protocol):
@@ -50,6 +51,9 @@ class RecordedRunReading(PassRunReading, Protocol):
 
     @property
     def is_final(self) -> bool: ...
+
+    @property
+    def known_ranks(self) -> RankTable | None: ...
 
     def need(self, part: Holds, why: str) -> None: ...
 

@@ -16,11 +16,9 @@ from ensembles.model.events import Call, Events, of_calls
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.active_time import MOST_EXACT, disjoint, union_ns
+from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.kernels import moving_ns
 from ensembles.summaries.keyed_sums import KeyedSums
-
-_CALL_COLUMNS = ("call", "file", "rank", "thread", "start", "end")
-_STORAGE_COLUMNS = ("rank", "thread", "start", "end")
 
 
 @of_calls
@@ -34,7 +32,7 @@ class CollectiveSteps(Summary):
     """A mergeable summary: the collective calls of MPI-IO, and the storage calls inside other calls.
 
     Collective are the blocking calls whose names end in ``_all``. Storage calls are the reads, writes and
-    syncs of the layers posix and stdio. Up to `MOST_EXACT` of either are held, 48 and 32 bytes each.
+    syncs of the layers posix and stdio. They are held (`HeldCalls`), 48 and 32 bytes each.
     `ensembles.structure.collective_steps` divides the time of the calls into steps.
 
     `names`: names of all functions of the run, which the column ``call`` indexes.
@@ -43,13 +41,13 @@ class CollectiveSteps(Summary):
     of_all_calls = True
     columns = ("call", "file", "rank", "thread", "depth", "start", "duration", "flight")
     requires = ANY_ORDER
-    results = ("names", "_counts", "_collective", "_storage")
+    results = ("names", "collective", "storage")
+    meaning = 1
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
-        self._counts = [0, 0]
-        self._collective: list[np.ndarray] = []
-        self._storage: list[np.ndarray] = []
+        self.collective = HeldCalls("call", "file", "rank", "thread", "start", "end")
+        self.storage = HeldCalls("rank", "thread", "start", "end")
 
     def add(self, chunk: Events) -> None:
         """Add events."""
@@ -60,50 +58,20 @@ class CollectiveSteps(Summary):
         end = chunk.start + moving_ns(chunk)
         calls = _is_collective(chunk.calls)[chunk.call] & (chunk.flight < 0)
         inside = (kind == 1) & (chunk.depth > 0)
-        held: list[list[np.ndarray]] = []
-        for mine, names in ((calls, _CALL_COLUMNS), (inside, _STORAGE_COLUMNS)):
-            at = np.flatnonzero(mine)
-            columns = [end if name == "end" else getattr(chunk, name) for name in names]
-            held.append([np.stack([column[at].astype(np.int64) for column in columns])] if len(at) else [])
-        self._hold([sum(part.shape[1] for part in parts) for parts in held], *held)
-
-    def _hold(self, counts: list[int], calls: list[np.ndarray], storage: list[np.ndarray]) -> None:
-        self._counts = [sum(both) for both in zip(self._counts, counts, strict=True)]
-        self._collective = [*self._collective, *calls] if self.is_complete else []
-        self._storage = [*self._storage, *storage] if self.is_complete else []
+        of_both = (chunk.rank, chunk.thread, chunk.start, end)
+        self.collective.add(*(column[calls] for column in (chunk.call, chunk.file, *of_both)))
+        self.storage.add(*(column[inside] for column in of_both))
 
     def merge(self, other: CollectiveSteps) -> None:
         """Add the calls of another part of the run."""
         self.names = self.names or other.names
-        self._hold(other._counts, other._collective, other._storage)
-
-    @property
-    def calls(self) -> int:
-        """Number of collective calls."""
-        return self._counts[0]
-
-    @property
-    def storage_calls(self) -> int:
-        """Number of storage calls inside other calls."""
-        return self._counts[1]
+        self.collective.merge(other.collective)
+        self.storage.merge(other.storage)
 
     @property
     def is_complete(self) -> bool:
         """Whether all calls are held."""
-        return max(self._counts) <= MOST_EXACT
-
-    def collective(self) -> dict[str, np.ndarray]:
-        """Return ``call``, ``file``, ``rank``, ``thread``, ``start`` and ``end`` of each collective call."""
-        return _table(self._collective, _CALL_COLUMNS)
-
-    def storage(self) -> dict[str, np.ndarray]:
-        """Return ``rank``, ``thread``, ``start`` and ``end`` of each storage call inside another call."""
-        return _table(self._storage, _STORAGE_COLUMNS)
-
-
-def _table(parts: list[np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    joined = np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0), np.int64)
-    return dict(zip(names, joined, strict=True))
+        return self.collective.is_complete and self.storage.is_complete
 
 
 _ALL_TO_ALL = "allgather allgatherv allreduce alltoall alltoallv alltoallw reduce_scatter"

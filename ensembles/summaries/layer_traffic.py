@@ -10,6 +10,7 @@ from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.keyed_sums import sum_by_keys
+from ensembles.summaries.nesting import calls_around, in_threads
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 _OTHER = "other"
@@ -74,9 +75,8 @@ class LayerTraffic(Summary):
         self.outer[key] = self.outer.get(key, Traffic()) + Traffic(calls, bytes_)
 
     def _add_inner(self, chunk: Events, moves: np.ndarray, outermost: np.ndarray) -> None:
-        key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
-        order = np.argsort(key, kind="stable")
-        key, call, start = key[order], chunk.call[order], chunk.start[order]
+        key, order = in_threads(chunk)
+        call, start = chunk.call[order], chunk.start[order]
         outer = np.flatnonzero(outermost[order])
         for thread in list(self._open):
             first = outer[slice(*np.searchsorted(key[outer], [thread, thread + 1]))][:1]
@@ -88,11 +88,8 @@ class LayerTraffic(Summary):
         inner = np.flatnonzero(moves[order])
         if not len(inner):
             return
-        place = np.searchsorted(outer, inner)
-        follows = place < len(outer)
-        follows[follows] = key[outer[place[follows]]] == key[inner[follows]]
-        self._carry(chunk, key, order, inner[~follows])
-        inner, encloser = inner[follows], outer[place[follows]]
+        inner, encloser, waiting = calls_around(key, inner, outer)
+        self._carry(chunk, key, order, waiting)
         inside = start[inner] >= start[encloser]
         inner, encloser = inner[inside], encloser[inside]
         pair = call[encloser].astype(np.int64) * len(chunk.calls) + call[inner]

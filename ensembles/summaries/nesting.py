@@ -31,9 +31,7 @@ class Nesting:
         is_nested = chunk.remembered(_has_inner_calls, _has_inner_calls)
         if not (self._open or is_nested):
             return None
-        key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
-        order = np.argsort(key, kind="stable")
-        key = key[order]
+        key, order = in_threads(chunk)
         depth, start, duration = chunk.depth[order], chunk.start[order], chunk.duration[order]
         inner_ns = np.zeros(len(chunk), np.int64)
         self._close_carried(key, depth, start, duration, inner_ns)
@@ -41,11 +39,9 @@ class Nesting:
         for level in range(1, int(depth.max()) + 1):
             inner = np.flatnonzero(depth == level)
             outer = np.flatnonzero(depth < level)
-            place = np.searchsorted(outer, inner)
-            follows = place < len(outer)
-            follows[follows] = key[outer[place[follows]]] == key[inner[follows]]
-            self._carry(key, start, duration, inner[~follows], level)
-            pairs.append((inner[follows], outer[place[follows]]))
+            *pair, waiting = calls_around(key, inner, outer)
+            self._carry(key, start, duration, waiting, level)
+            pairs.append((pair[0], pair[1]))
         if pairs:
             inner, encloser = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
             _add_covered(start, duration, inner, encloser, inner_ns)
@@ -94,6 +90,23 @@ class Nesting:
     def merge(self, other: Nesting) -> None:
         """Add the calls that another object carries over, of other threads."""
         self._open.update(other._open)
+
+
+def in_threads(chunk: Events) -> tuple[np.ndarray, np.ndarray]:
+    """Return the thread of each call as one number, sorted, and the order that sorts calls by it."""
+    key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
+    order = np.argsort(key, kind="stable")
+    return key[order], order
+
+
+def calls_around(
+    key: np.ndarray, inner: np.ndarray, outer: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find the next outer call of the thread of each inner one: both places; and those with none so far."""
+    place = np.searchsorted(outer, inner)
+    follows = place < len(outer)
+    follows[follows] = key[outer[place[follows]]] == key[inner[follows]]
+    return inner[follows], outer[place[follows]], inner[~follows]
 
 
 def _has_inner_calls(chunk: Events) -> bool:

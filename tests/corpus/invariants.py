@@ -267,6 +267,23 @@ def a_run_has_one_length(run: Declared | Several, line: str, answer: Answer) -> 
 
 
 @invariant
+def info_and_the_account_have_one_share_of_io(
+    run: Declared | Several, line: str, answer: Answer
+) -> Iterator[str]:
+    """The headline and the account are of one critical path, in every record, or both have none."""
+    if isinstance(run, Several) or not line.startswith("diagnose ") or not isinstance(answer.out, dict):
+        return
+    info, account = ANSWERS.answer(f"info {run.name} --json"), answer.out["account"]
+    said = info.out["time_in_io"] if info.exit == 0 else {}
+    if account is None or any(entry["id"] == "unseen" for entry in account["entries"]):
+        account = {}
+    for name in ("io_s", "io_low_s"):
+        mine, other = (each.get(name, each.get("io_s", -1.0)) for each in (account, said))
+        if not math.isclose(mine, other, rel_tol=1e-9):
+            yield f"{name} is {mine} in the account, and {other} in info"
+
+
+@invariant
 def json_is_an_object(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
     """``--json`` prints one object."""
     if "--json" in line.split() and answer.exit in (0, 1) and not isinstance(answer.out, dict):

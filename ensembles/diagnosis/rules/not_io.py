@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, SURE, Check, Finding, NotApplicable, Where
@@ -73,15 +71,13 @@ class NotIo(EvidenceRule):
 
     def evaluate_calls(self, case: Case) -> list[Finding]:
         """Evaluate the rule on single calls."""
-        lasts_s, io_s = case.run_s, case.model.io_s
-        least_s = case.model.path(np.zeros(len(case))).io_s
-        if not len(case) or lasts_s <= 0 or least_s >= LITTLE * lasts_s:
+        lasts_s, path = case.run_s, case.critical
+        if not len(case) or lasts_s <= 0 or path.low_s >= LITTLE * lasts_s:
             return []
+        io_s = path.io_s
         if io_s >= LITTLE * lasts_s:
-            raise NotApplicable(
-                f"I/O takes from {seconds_text(least_s)} to {seconds_text(io_s)} of {seconds_text(lasts_s)}: "
-                "nothing recorded shows which tasks wait for which"
-            )
+            between = f"from {seconds_text(path.low_s)} to {seconds_text(io_s)} of {seconds_text(lasts_s)}"
+            raise NotApplicable(f"I/O takes {between}: nothing recorded shows which tasks wait for which")
         _refuse_unseen(case.run)
         # DXT traces reads and writes only; the counters hold all calls.
         counted_s = counted_bound_s(case.run)

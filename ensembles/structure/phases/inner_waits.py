@@ -19,19 +19,12 @@ from ensembles.model.statement import LowerBound
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.late_entry import LEAST_SHARE
-from ensembles.structure.phases.barriers import MESSAGE_LAYER
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.result import Phases, tasks_meet
 from ensembles.structure.phases.table import CriticalCall, PhaseTable, PhaseTotals
-from ensembles.summaries.active_time import MOST_EXACT
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
-
-
-@of_calls
-def _is_waiting(calls: Sequence[Call]) -> np.ndarray:
-    return np.array([call.waits_for_tasks and call.layer != MESSAGE_LAYER for call in calls], bool)
 
 
 @dataclass(frozen=True)
@@ -58,90 +51,11 @@ class WaitingInside(Fields):
     most: Meeting | None  # Where most of it was; None: no such call was met by several tasks
 
 
-class InnerWaits(Summary):
-    """A mergeable summary: the collective calls of MPI that begin in a phase, 48 bytes each.
-
-    Calls inside others do not count, nor those of the layer mpimsg, in which tasks exchange data. Up to
-    `MOST_EXACT` calls are held.
-    """
-
-    columns = ("rank", "thread", "call", "depth", "start", "duration")
-    requires = ANY_ORDER
-    results = ("_names", "_count", "_parts")
-
-    def __init__(self, phases: Phases) -> None:
-        self._phases = phases
-        self._names: tuple[str, ...] = ()
-        self._count = 0
-        self._parts: list[np.ndarray] = []
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        self._names = self._names or tuple(call.name for call in chunk.calls)
-        waiting = _is_waiting(chunk.calls)
-        if not waiting.any():
-            return
-        mine = np.flatnonzero(waiting[chunk.call] & (chunk.depth == 0))
-        if not len(mine):
-            return
-        waits = chunk[mine]
-        phase = self._phases.phase_index(waits)
-        columns = (phase, waits.rank, waits.thread, waits.call, waits.start, waits.end)
-        rows = np.stack([column.astype(np.int64) for column in columns])[:, phase > 0]
-        self._hold(rows.shape[1], [rows])
-
-    def _hold(self, calls: int, parts: list[np.ndarray]) -> None:
-        self._count += calls
-        self._parts = [*self._parts, *parts] if self.is_complete else []
-
-    def merge(self, other: InnerWaits) -> None:
-        """Add the calls of another part of the run."""
-        self._names = self._names or other._names
-        self._hold(other._count, other._parts)
-
-    def condense(self) -> None:
-        """Join the parts."""
-        if len(self._parts) > 1:
-            self._parts = [np.concatenate(self._parts, axis=1)]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all calls are held."""
-        return self._count <= MOST_EXACT
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``phase``, ``rank``, ``thread``, ``call``, ``start_ns`` and ``end_ns``."""
-        self.condense()
-        rows = self._parts[0] if self._parts else np.empty((6, 0), np.int64)
-        return dict(zip(("phase", "rank", "thread", "call", "start_ns", "end_ns"), rows, strict=True))
-
-    def inside(self, io: CriticalIo) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Compute how long each call waits inside its phase."""
-        rows, spans = self.to_arrays(), io.to_arrays()
-        names = ("phase", "rank", "thread")
-        _, key = distinct_rows(*(np.concatenate([spans[name], rows[name]]) for name in names))
-        of_spans, of_waits = key[: len(spans["phase"])], key[len(spans["phase"]) :]
-        last_ns = np.full(int(key.max(initial=0)) + 1, np.iinfo(np.int64).min)
-        np.maximum.at(last_ns, of_spans, spans["end_ns"])
-        first_ns = np.full(self._phases.count + 1, np.iinfo(np.int64).max)
-        np.minimum.at(first_ns, spans["phase"], spans["start_ns"])
-        begin = np.maximum(rows["start_ns"], first_ns[rows["phase"]])
-        # A call that ends after the last I/O of its thread is the wait at the end of the phase.
-        is_before = rows["end_ns"] <= last_ns[of_waits]
-        waited_ns: np.ndarray = np.where(is_before, np.maximum(rows["end_ns"] - begin, 0), 0)
-        return rows, waited_ns
-
-    def name_of(self, call: int) -> str:
-        """Return the name of a function."""
-        return self._names[call]
-
-
 def waiting_inside(
     run: RecordedRun,
     phases: Phases,
     totals: Sequence[PhaseTotals],
-    waits: InnerWaits,
-    io: CriticalIo,
+    waits: CriticalIo,
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
 
@@ -151,7 +65,7 @@ def waiting_inside(
         return None
     if not waits.is_complete:
         return WaitingInside(None, None, None)
-    rows, waited_ns = waits.inside(io)
+    rows, waited_ns = waits.inside()
     whole_s = sum(entry.time_s * entry.tasks for entry in totals if entry.calls)
     time_s = float(waited_ns.sum()) / NS_PER_S
     if not whole_s or time_s < LEAST_SHARE * whole_s:
@@ -161,7 +75,7 @@ def waiting_inside(
 
 
 def _most(
-    run: RecordedRun, phases: Phases, waits: InnerWaits, rows: dict[str, np.ndarray], waited_ns: np.ndarray
+    run: RecordedRun, phases: Phases, waits: CriticalIo, rows: dict[str, np.ndarray], waited_ns: np.ndarray
 ) -> Meeting | None:
     """Find the meeting in which tasks waited longest in all.
 

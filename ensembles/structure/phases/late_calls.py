@@ -18,6 +18,7 @@ from ensembles.model.units import NS_PER_S, seconds_text
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import SYNCHRONISING
 from ensembles.summaries.keyed_sums import groups_of_rows
+from ensembles.summaries.nesting import calls_around, in_threads
 
 if TYPE_CHECKING:
     from ensembles.structure.phases.result import Phases
@@ -43,14 +44,11 @@ def without_waits_ns(chunk: Events) -> np.ndarray:
     waits = ~is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth > 0)
     if not waits.any():
         return duration
-    order = np.lexsort((np.arange(len(duration)), chunk.thread, chunk.rank))
-    # The next outermost call of the thread encloses it, unless that is in another chunk.
-    places = np.where(chunk.depth[order] == 0, np.arange(len(order)), len(order) - 1)
-    outer = order[np.minimum.accumulate(places[::-1])[::-1]]
-    inner, outer = order[waits[order]], outer[waits[order]]
-    start, end = chunk.start.astype(np.int64), chunk.end.astype(np.int64)
-    holds = (chunk.rank[outer] == chunk.rank[inner]) & (chunk.thread[outer] == chunk.thread[inner])
-    holds &= (chunk.depth[outer] == 0) & (start[outer] <= start[inner]) & (end[inner] <= end[outer])
+    key, order = in_threads(chunk)
+    outer = np.flatnonzero(chunk.depth[order] == 0)
+    inner, outer, _ = calls_around(key, np.flatnonzero(waits[order]), outer)
+    inner, outer = order[inner], order[outer]
+    holds = (chunk.start[outer] <= chunk.start[inner]) & (chunk.end[inner] <= chunk.end[outer])
     np.subtract.at(duration, outer[holds], duration[inner[holds]])
     found: np.ndarray = np.maximum(duration, 0)
     return found

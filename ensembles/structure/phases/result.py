@@ -218,6 +218,9 @@ _SENTENCES = {
     "none": "{no}, and the I/O has neither ranks in lockstep nor wide gaps",
 }
 
+TOGETHER = ("named", "barriers", "steps")
+"""Rules of phases at whose ends tasks wait for each other, if tasks meet (`tasks_meet`)."""
+
 MEETINGS = ("named", "barriers")
 """Rules whose phases all tasks end together, whatever started the tasks."""
 

@@ -219,12 +219,10 @@ class PhaseTable(Summary):
 
 
 class Spans(NamedTuple):
-    """A row for each phase, task and thread that occurs: arrays of int64, shape (n,)."""
+    """A row for each phase and task that occurs: arrays of int64, shape (n,)."""
 
-    # phase, rank, thread: ndarray: The key; thread 0 where threads are not distinguished
     phase: np.ndarray
     rank: np.ndarray
-    thread: np.ndarray
     calls: np.ndarray  # Number of calls
     # start_ns, end_ns, time_ns: ndarray: Start of the first call, end of the last, and the sum of their
     # durations
@@ -239,11 +237,11 @@ class Spans(NamedTuple):
     bytes_written: np.ndarray
 
 
-def sum_spans(phase: np.ndarray, chunk: Events, by_thread: bool = False, with_bytes: bool = False) -> Spans:
+def sum_spans(phase: np.ndarray, chunk: Events, with_bytes: bool = False) -> Spans:
     """Sum the calls of a chunk by phase and task."""
     row_of, end_ns = np.empty(len(chunk), np.int32), chunk.end
     found = sum_by_keys(
-        {"phase": phase, "rank": chunk.rank} | ({"thread": chunk.thread} if by_thread else {}),
+        {"phase": phase, "rank": chunk.rank},
         {"time_ns": chunk.duration} | (_counted_bytes(chunk) if with_bytes else {}),
         {"start_ns": chunk.start},
         {"end_ns": end_ns},

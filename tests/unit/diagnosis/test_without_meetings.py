@@ -72,15 +72,22 @@ def test_the_same_ranks_of_mpi_meet(tmp_path: Path) -> None:
     assert "some_task_s" not in told
 
 
-def test_info_tells_the_time_in_which_some_task_was_in_io(one_after_the_other: en.Run, pool: en.Run) -> None:
-    told = collect_information(one_after_the_other)
-    assert told["time_in_io"]["critical_path_s"] is None
-    assert told["time_in_io"]["some_task_s"] == pytest.approx(2 * 60 * 5.02e-3, rel=1e-6)
+def test_info_and_account_bound_the_io_of_tasks_that_may_wait_for_each_other(
+    one_after_the_other: en.Run, pool: en.Run, tmp_path: Path
+) -> None:
+    told = collect_information(one_after_the_other)["time_in_io"]
+    assert told["critical_path_s"] == told["io_s"] == pytest.approx(2 * 60 * 5.02e-3, rel=1e-6)
+    assert 0.3012 < collect_information(pool)["time_in_io"]["critical_path_s"] < 0.304
+    half = run_of(tmp_path / "half", [SYNCED, SYNCED], [0, 150_600])
+    told = collect_information(half)
+    found = told["time_in_io"]
+    assert (found["critical_path_s"], found["some_task_s"]) == (None, pytest.approx(1.5 * 0.3012, rel=1e-5))
+    assert found["io_low_s"] == pytest.approx(0.3012, rel=1e-6)
     text = " ".join(answer_text(info_parts(told)).split())
-    assert "at least one task in I/O for 602 ms" in text
+    assert "at least one task in I/O for 452 ms" in text
     assert "critical path" not in text
-    overlapping = collect_information(pool)["time_in_io"]["some_task_s"]
-    assert 0.3012 < overlapping < 0.304
+    account = en.diagnose(half).account
+    assert (account.io_s, account.io_low_s) == pytest.approx((found["some_task_s"], found["io_low_s"]))
 
 
 def test_phases_do_not_tell_idle_times_of_tasks_that_had_ended(
@@ -129,7 +136,7 @@ def test_threads_of_a_task_that_meets_others_count_once_too() -> None:
     rows["time_ns"] = np.array([90.0, 80.0, 30.0])
     first = np.zeros(3, np.int64)
     together = WithMeetings(Cells(rows, first, first), rows, np.array([0]), np.array([True]), None)
-    assert together.most_s(rows["time_ns"]) == together.io_s == pytest.approx(130e-9)
+    assert together.most_s(rows["time_ns"]) == pytest.approx(130e-9)
     assert together.likely_s(rows["time_ns"]) == pytest.approx(130e-9)
     early = {"start_ns": np.array([-99]), "end_ns": np.array([-95])}  # the constructor of a library calls
     assert Cells(early, first[:1], first[:1]).present.all()
@@ -181,8 +188,8 @@ def test_programs_one_after_the_other_are_the_run_together(
     run = run_of(tmp_path / "run", [each] * 3, list(starts_us))
     found = en.diagnose(run)
     assert found.account is not None
-    assert found.account.io_s == pytest.approx(lives * 0.04, rel=0.01)
-    assert found.account.is_of_run == (lives == 3)
+    assert found.account.io_low_s == pytest.approx(lives * 0.04, rel=0.06)
+    assert found.account.is_of_run == (lives != 2)  # if all overlap, the most is as long
 
 
 def test_a_shell_around_programs_does_not_hide_that_they_live_one_after_the_other() -> None:
@@ -191,7 +198,6 @@ def test_a_shell_around_programs_does_not_hide_that_they_live_one_after_the_othe
     apart = WithoutMeetings(rows, np.arange(4), np.ones(4, np.int64))
     assert apart.likely_s(rows["time_ns"]) == pytest.approx(75e-9)
     assert apart.path(np.zeros(4)).rows.tolist() == [False, True, True, True]
-    assert apart.is_of_run
 
 
 @pytest.mark.parametrize(("threads", "late_s"), [(2, 0.0), (2, 0.01), (4, 0.005), (6, 0.02)])

@@ -21,15 +21,14 @@ from ensembles.model.regions import RegionTable
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.kept import VERSION, is_kept, key_of, restore, to_bytes
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.run.critical_time import CriticalTime
 from ensembles.run.information import sums_requests
 from ensembles.run.selection import Selection
 from ensembles.structure.access.uses import IoCalls
 from ensembles.structure.phases.barriers import Barriers, MessageStarts
-from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.structure.phases.critical_path import CriticalIo, CriticalTime
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
-from ensembles.structure.phases.inner_waits import InnerWaits, SyncTime
+from ensembles.structure.phases.inner_waits import SyncTime
 from ensembles.structure.phases.late_calls import TimeInCalls
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import CallStarts, _StartCounts
@@ -112,7 +111,7 @@ MADE = {
     CollectiveEntries: CollectiveEntries,
     CollectiveTime: CollectiveTime,
     CountsOfSeveral: lambda: CountsOfSeveral([PhaseCounts(CUTS), PhaseCounts(CUTS, keep_odd=True)]),
-    CriticalIo: partial(CriticalIo, PHASES),
+    CriticalIo: partial(CriticalIo, PHASES, unions=True),
     CriticalTime: partial(CriticalTime, PHASES),
     DiagramCalls: partial(DiagramCalls, 20, CALLS, FILES),
     DurationCube: partial(DurationCube, RANKS, (0, 600_000_000), np.arange(300)),
@@ -120,7 +119,6 @@ MADE = {
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
     FailedCalls: FailedCalls,
     FileUses: partial(FileUses, PHASES),
-    InnerWaits: partial(InnerWaits, PHASES),
     IoCalls: IoCalls,
     IoUnion: IoUnion,
     GapOccupancy: partial(GapOccupancy, CUTS - 50_000_000, CUTS),

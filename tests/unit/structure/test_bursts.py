@@ -5,7 +5,6 @@ import pytest
 from builders import make_events
 
 from ensembles.model.events import Call
-from ensembles.structure import rates
 from ensembles.structure.rates import MovedSpans
 from ensembles.summaries.rate import RateCurve
 
@@ -41,7 +40,7 @@ def test_short_bursts_have_their_own_rate(parts):
 
 
 def test_too_many_calls_are_not_guessed_at(monkeypatch):
-    monkeypatch.setattr(rates, "MOST_EXACT", 39)
+    monkeypatch.setattr("ensembles.summaries.held_calls.MOST_EXACT", 39)
     spans = MovedSpans()
     spans.add(ten_bursts())
     assert spans.bursts("write", 0.1) is None

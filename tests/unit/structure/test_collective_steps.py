@@ -154,8 +154,7 @@ def test_clock_errors_do_not_make_calls_independent():
 
 
 def test_too_many_calls_are_refused(monkeypatch):
-    for module in ("ensembles.summaries.collective_steps", "ensembles.structure.collective_steps"):
-        monkeypatch.setattr(f"{module}.MOST_EXACT", 3)
+    monkeypatch.setattr("ensembles.summaries.held_calls.MOST_EXACT", 3)
     rows = Rows()
     for number in range(4):
         rows.add("MPI_File_write_all", 0, 10 * number, 10 * number + 5)

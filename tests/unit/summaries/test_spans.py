@@ -15,13 +15,13 @@ from ensembles.summaries.ranktable import COLUMNS, RankTable
 from ensembles.summaries.runtotals import direction_of_events
 
 
-def call_by_call(phase, chunk, by_thread):
+def call_by_call(phase, chunk):
     """The rows, by key."""
     direction = direction_of_events(chunk)
     calls = defaultdict(list)
     for at, number in enumerate(phase.tolist()):
         if number > 0:
-            calls[number, int(chunk.rank[at]), int(chunk.thread[at]) if by_thread else 0].append(at)
+            calls[number, int(chunk.rank[at])].append(at)
     return {
         key: (
             len(mine),
@@ -35,19 +35,18 @@ def call_by_call(phase, chunk, by_thread):
     }
 
 
-@given(events(), st.booleans(), st.integers(0, 2**32))
-def test_rows_are_those_made_call_by_call(chunk, by_thread, seed):
+@given(events(), st.integers(0, 2**32))
+def test_rows_are_those_made_call_by_call(chunk, seed):
     random = np.random.default_rng(seed)
-    chunk.columns["thread"][:] = random.integers(0, 3, len(chunk))
     phase = random.integers(-1, 4, len(chunk))
-    spans = sum_spans(phase, chunk, by_thread=by_thread, with_bytes=True)
+    spans = sum_spans(phase, chunk, with_bytes=True)
     rows = list(zip(*(column.tolist() for column in spans), strict=True))
-    assert {row[:3]: row[3:] for row in rows} == call_by_call(phase, chunk, by_thread)
-    assert len(rows) == len({row[:3] for row in rows})
-    without = sum_spans(phase, chunk, by_thread=by_thread)
+    assert {row[:2]: row[2:] for row in rows} == call_by_call(phase, chunk)
+    assert len(rows) == len({row[:2] for row in rows})
+    without = sum_spans(phase, chunk)
     assert not without.bytes_read.any()
     assert not without.bytes_written.any()
-    for name in Spans._fields[:8]:
+    for name in Spans._fields[:7]:
         np.testing.assert_array_equal(getattr(without, name), getattr(spans, name))
 
 
@@ -64,7 +63,7 @@ def test_time_on_the_critical_path_does_not_depend_on_the_chunks(chunk, seed):
         divided.merge(other)
     for name, column in at_once.to_arrays().items():
         np.testing.assert_array_equal(column, divided.to_arrays()[name], err_msg=name)
-    assert at_once.path().io_s == divided.path().io_s
+    assert at_once.path_s == divided.path_s
 
 
 @given(events(), st.integers(0, 2**32))

@@ -12,7 +12,6 @@ import ensembles as en
 from ensembles import viz
 from ensembles.cli.main import main
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.inner_waits import InnerWaits
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +76,13 @@ def test_waits_inside_named_phases_are_told_with_the_call_for_which_all_waited(
 
 def test_parts_of_a_run_add_up(madbench: Path) -> None:
     run = en.open(madbench)
-    whole, parts = InnerWaits(run.phases), InnerWaits(run.phases)
+    whole, parts = CriticalIo(run.phases), CriticalIo(run.phases)
     whole.add(run.events)
-    io = CriticalIo(run.phases)
-    io.add(run.events)
     for each in range(run.tasks):
-        part = InnerWaits(run.phases)
+        part = CriticalIo(run.phases)
         part.add(run.events[run.events.rank == each])
         parts.merge(part)
-    assert parts.inside(io)[1].sum() == whole.inside(io)[1].sum() == by_definition(run)[2].sum()
+    assert parts.inside()[1].sum() == whole.inside()[1].sum() == by_definition(run)[2].sum()
 
 
 def test_barriers_that_separate_phases_are_not_inside(
