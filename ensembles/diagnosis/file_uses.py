@@ -260,9 +260,8 @@ def _written_again(rows: Rows, inside: np.ndarray, op: np.ndarray) -> np.ndarray
     begin, ahead = rows["offset"][one], rows["offset"][write]
     end, last = begin + rows["requested"][one], ahead + rows["requested"][write]
     same &= ((begin == ahead) & (end >= last)) | ((begin >= ahead) & (end <= last))
-    again: np.ndarray = found
-    again[found] = same & (rows["moved"][one] > 0)
-    return again
+    found[found] = same
+    return found
 
 
 @of_calls
