@@ -253,6 +253,9 @@ def counted_case(run: Run, name: str = "POSIX") -> CountedCase:
     return CountedCase(run, module, run.counters.run_time_s, LAYERS[name])
 
 
+OTHERS_WAIT = Check("others-wait", "counters do not show whether the others wait for it", None)
+
+
 def counted_finding(
     case: CountedCase,
     cause: str,

@@ -241,9 +241,8 @@ def find_counted_sieving(run: Run) -> Finding | None:
     sieved = (asked > 0) & (reads > 0) & (written >= (1 + MARGIN) * asked)
     if not sieved.any():
         return None
-    asked_bytes, written_bytes, read_bytes, count = (
-        int(each[sieved].sum()) for each in (asked, written, read, reads)
-    )
+    sums = [int(each[sieved].sum()) for each in (asked, written, read, reads)]
+    asked_bytes, written_bytes, read_bytes, count = sums
     # Nothing says when the reads were made, or by whom: at most the time of the slowest task is gained. What
     # a write of MPI-IO takes outside of POSIX may be the lock of its range, or waiting for other tasks.
     slowest = (np.nan_to_num(each["slowest_s"][at]) for each, at in ((above, mine), (below, theirs)))
@@ -264,7 +263,7 @@ def find_counted_sieving(run: Run) -> Finding | None:
         f"POSIX wrote {number_text(written_bytes / asked_bytes)} times the bytes of MPI-IO, and made "
         f"{count_text(count, 'read')} of {bytes_text(read_bytes)} for it (data sieving)",
         checks,
-        {"reads": count, "asked_bytes": asked_bytes, "written_bytes": written_bytes, "read_bytes": read_bytes},
+        dict(zip(("asked_bytes", "written_bytes", "read_bytes", "reads"), sums, strict=True)),
         (0.0, 0.0, most_s),
         chosen,
         "write",
