@@ -17,7 +17,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import flushes_alike, load_of_targets
 from ensembles.diagnosis.without_calls import OTHERS_WAIT, check_straggler, counted_case, counted_finding
 from ensembles.model.levels import MOST, NEARLY_ALL
-from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
+from ensembles.model.units import number_text, seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -410,17 +410,15 @@ def _host_of(case: Case, members: np.ndarray) -> str:
 def find_counted(run: Run) -> Finding | None:
     """Compare the slowest task of a shared file with all of its tasks, by the time for each byte."""
     case = counted_case(run)
-    files = case.files
-    moved = files["bytes_read"] + files["bytes_written"]
+    files, moved = case.files, case.files["bytes_read"] + case.files["bytes_written"]
     part = np.where(files["is_shared"], files["slowest_bytes"].clip(0) / np.maximum(moved, 1), 0.0)
     usual_s = part * (files["read_s"] + files["write_s"] + files["meta_s"])
     lost_s = np.where((part > 0) & (case.time_s >= FEW * usual_s), case.time_s - usual_s, 0.0)
     worst = int(np.argmax(lost_s))
-    rank, its = int(files["slowest_rank"][worst]), bytes_text(int(files["slowest_bytes"][worst]))
-    ratio = number_text(case.time_s[worst] / max(usual_s[worst], 1e-9))
-    title = f"rank {rank} takes {ratio} times as long for its {its} as the tasks of a file on average"
-    chosen, bounds_s = np.arange(len(moved)) == worst, (0.0, 0.0, float(lost_s[worst]))
-    return counted_finding(case, "straggler-task", title, (OTHERS_WAIT,), {"rank": rank}, bounds_s, chosen)
+    rank, ratio = int(files["slowest_rank"][worst]), number_text(case.time_s[worst] / (usual_s[worst] or 1))
+    title = f"rank {rank} takes {ratio} times as long for each byte as the tasks of a file on average"
+    parts = (title, (OTHERS_WAIT,), {"rank": rank}, (0.0, 0.0, float(lost_s[worst])))
+    return counted_finding(case, "straggler-task", *parts, np.arange(len(moved)) == worst)
 
 
 task, node = (

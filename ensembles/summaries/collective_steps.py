@@ -108,6 +108,7 @@ def _table(parts: list[np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndar
 
 _ALL_TO_ALL = "allgather allgatherv allreduce alltoall alltoallv alltoallw reduce_scatter"
 _MEETINGS = frozenset(f"MPI_{name.capitalize()}" for name in (*_ALL_TO_ALL.split(" "), "barrier"))
+_OF_ONE_TASK = [f"MPI_{name}" for name in ("Gather", "Gatherv", "Reduce", "Bcast", "Scatter", "Scatterv")]
 _OF_FILES = frozenset(f"MPI_File_{name}" for name in ("open", "close", "set_size", "set_view", "sync"))
 
 PARTS = 16
@@ -141,6 +142,7 @@ class CollectiveEntries(Summary):
 
     columns = ("call", "rank", "start", "duration")
     results = ("names", "table")
+    meaning = 1
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
@@ -151,7 +153,7 @@ class CollectiveEntries(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         self.names = self.names or tuple(call.name for call in chunk.calls)
-        meets = is_meeting(chunk.calls)
+        meets = is_meeting(chunk.calls) | np.array([call.name in _OF_ONE_TASK for call in chunk.calls])
         if not meets.any() or not len(chunk):
             return
         at = np.flatnonzero(meets[chunk.call])

@@ -179,16 +179,14 @@ def find_counted(run: Run) -> Finding | None:
     own = float((ranks["bytes_read"] + ranks["bytes_written"]).sum())
     whole = float(posix.total("bytes_read") + posix.total("bytes_written"))
     if whole - own > MARGIN * whole:
-        files = case.files
-        at = int(np.argmax(case.time_s * files["is_shared"]))
-        alone = int(files["slowest_bytes"][at])
-        moved = int((files["bytes_read"] + files["bytes_written"])[at])
+        files, at = case.files, int(np.argmax(case.time_s * case.files["is_shared"]))
+        alone, moved = files["slowest_bytes"][at], (files["bytes_read"] + files["bytes_written"])[at]
         if alone >= NEARLY_ALL * max(moved, 1):
-            who = f"rank {int(files['slowest_rank'][at])} alone moves {bytes_text(alone)}"
-            title = f"{who} of the {bytes_text(moved)} that all tasks move in a file"
-            parts = ((OTHERS_WAIT,), {"bytes": alone, "all_bytes": moved}, (0.0, 0.0, float(case.time_s[at])))
+            of = f"the {bytes_text(int(moved))} that all tasks move in a file"
+            title = f"rank {int(files['slowest_rank'][at])} alone moves {bytes_text(int(alone))} of {of}"
+            parts = (title, (OTHERS_WAIT,), {"bytes": int(alone)}, (0.0, 0.0, float(case.time_s[at])))
             chosen = np.arange(len(case.time_s)) == at
-            return counted_finding(case, "imbalance", title, *parts, chosen, advice=ADVICE_ONE)
+            return counted_finding(case, "imbalance", *parts, chosen, advice=ADVICE_ONE)
         raise NotApplicable(
             "most bytes are in files whose counters are sums over all ranks, so that the bytes of a rank are "
             "not known: record with DARSHAN_DISABLE_SHARED_REDUCTION=1, or with DXT"

@@ -279,9 +279,6 @@ class StraceImport(ForeignTrace):
         duration: int,
     ) -> None:
         path, offset, requested, moved = told
-        if 0 < requested < moved:  # no call moves more than it was asked for: the line is damaged
-            self._counts["lines"] += 1
-            return
         process = thread.process
         if thread.number is None:
             self._tasks.enter(process)
