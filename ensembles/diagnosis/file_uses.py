@@ -144,7 +144,7 @@ class FileUses(Summary):
     columns = Evidence.columns
     requires = RANK_ORDER
     results = ("table",)
-    meaning = 4
+    meaning = 5
 
     def __init__(self, phases: Phases | None) -> None:
         self._phases = phases
