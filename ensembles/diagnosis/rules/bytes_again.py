@@ -237,7 +237,7 @@ def find_counted_sieving(run: Run) -> Finding | None:
     _, mine, theirs = np.intersect1d(above["file"], below["file"], return_indices=True)
     asked, written = above["bytes_written"][mine], below["bytes_written"][theirs]
     read, reads = (below[name][theirs] - above[name][mine] for name in ("bytes_read", "reads"))
-    # A read beyond the end of the file moves nothing, and waits for the lock of its range all the same.
+    # A read beyond the end of the file moves nothing, but waits for the lock of its range.
     sieved = (asked > 0) & (reads > 0) & (written >= (1 + MARGIN) * asked)
     if not sieved.any():
         return None
