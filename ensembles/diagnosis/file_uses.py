@@ -254,7 +254,7 @@ def _written_again(rows: Rows, inside: np.ndarray, op: np.ndarray) -> np.ndarray
     writes = op[inside] == _WRITE
     after = np.where(writes, np.arange(count), count)
     after = np.minimum.accumulate(after[::-1])[::-1]
-    found = ~writes & (after < count)
+    found: np.ndarray = ~writes & (after < count)
     one, write = inside[found], inside[after[found]]
     same = (rows["parent"][one] == rows["parent"][write]) & (rows["file"][one] == rows["file"][write])
     begin, ahead = rows["offset"][one], rows["offset"][write]

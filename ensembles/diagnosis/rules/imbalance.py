@@ -184,9 +184,9 @@ def find_counted(run: Run) -> Finding | None:
         if alone >= NEARLY_ALL * max(moved, 1):
             of = f"the {bytes_text(int(moved))} that all tasks move in a file"
             title = f"rank {int(files['slowest_rank'][at])} alone moves {bytes_text(int(alone))} of {of}"
-            parts = (title, (OTHERS_WAIT,), {"bytes": int(alone)}, (0.0, 0.0, float(case.time_s[at])))
-            chosen = np.arange(len(case.time_s)) == at
-            return counted_finding(case, "imbalance", *parts, chosen, advice=ADVICE_ONE)
+            said = (title, (OTHERS_WAIT,), {"bytes": int(alone)}, (0.0, 0.0, float(case.time_s[at])))
+            only = np.arange(len(case.time_s)) == at
+            return counted_finding(case, "imbalance", *said, only, advice=ADVICE_ONE)
         raise NotApplicable(
             "most bytes are in files whose counters are sums over all ranks, so that the bytes of a rank are "
             "not known: record with DARSHAN_DISABLE_SHARED_REDUCTION=1, or with DXT"
