@@ -67,9 +67,10 @@ def answer_comparisons(
     parts: list[Part] = [tuple(head), *_totals(first)]
     minor = minor_kinds(found)
     if len(found) > 1:
-        parts.append(_verdicts([one for one in found if one not in minor]))
+        shown = [one for one in found if one not in minor]
         said = [Statement("compare.minor", _minor_values(minor))] if minor else []
-        parts.append((*said, Statement("compare.p")))
+        said += [Statement("compare.p")] * any(_p(one) is not None for one in shown)
+        parts += [_verdicts(shown), tuple(said)]
     if len(found) == 1 or first.verdict == "different":
         parts += [(Statement("compare.detail"),)] * (len(found) > 1)
         parts += _parts_of_kind(first)

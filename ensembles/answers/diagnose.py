@@ -192,7 +192,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
         yield from (_entry(each, whole_s) for each in entries if each not in small)
         rest_s = sum(each.time_s for each in small)
         if small and rest_s >= self.SMALL_SHARE / 2 * whole_s:
-            words = small[0].words if len(small) == 1 else f"{len(small)} others"
+            words = small[0].words if len(small) == 1 else "smaller parts"
             yield Statement("diagnose.entry", {"share": rest_s / whole_s, "words": words, "call": ""}, rest_s)
 
     def _of_calls(self) -> Iterator[Statement]:

@@ -144,7 +144,7 @@ class FileUses(Summary):
     columns = Evidence.columns
     requires = RANK_ORDER
     results = ("table",)
-    meaning = 4
+    meaning = 5
 
     def __init__(self, phases: Phases | None) -> None:
         self._phases = phases
@@ -254,15 +254,14 @@ def _written_again(rows: Rows, inside: np.ndarray, op: np.ndarray) -> np.ndarray
     writes = op[inside] == _WRITE
     after = np.where(writes, np.arange(count), count)
     after = np.minimum.accumulate(after[::-1])[::-1]
-    found = ~writes & (after < count)
+    found: np.ndarray = ~writes & (after < count)
     one, write = inside[found], inside[after[found]]
     same = (rows["parent"][one] == rows["parent"][write]) & (rows["file"][one] == rows["file"][write])
     begin, ahead = rows["offset"][one], rows["offset"][write]
     end, last = begin + rows["requested"][one], ahead + rows["requested"][write]
     same &= ((begin == ahead) & (end >= last)) | ((begin >= ahead) & (end <= last))
-    again: np.ndarray = found
-    again[found] = same & (rows["moved"][one] > 0)
-    return again
+    found[found] = same
+    return found
 
 
 @of_calls

@@ -220,7 +220,7 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     written = np.bincount(table["file"], table["bytes"] * (ops == "write"))[table["file"]] > 0
     if not moves and 2 * int(table["n"][removes & chosen & ~written].sum()) > count:
         name, verb = "lock-file", "removes, without a byte written to it,"
-    sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
+    sentence = f"{count:,} times, a task {verb} a path that it makes again ({count_text(files, 'path')})"
     return Avoidable(share, counted, Check(name, sentence))
 
 

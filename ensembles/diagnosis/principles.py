@@ -295,8 +295,8 @@ ADVICE_OF_CALLS = {
     "path": "look a path up once, or read its folder once instead of asking for each path",
     "scan": "scan the folder once and keep what it held, instead of reading it and asking for each of its "
     "paths again: remember the newest name, write it to an index or a link, or put steps into folders",
-    "once": "many small files cost this, and no call is a repetition: fewer, larger files, or a faster place "
-    "for them (memory, a local disk), would not",
+    "once": "make fewer, larger files, or put them in a faster place (memory, a local disk): most of these "
+    "calls are the first on their path, so that keeping answers spares few",
     "change": "make fewer and larger files or folders; a program that cannot be changed gains where these "
     "calls are fast, as on a local disk or in memory",
     "move": "replace a file less often, such as once in several steps: a rename of a file that was just "

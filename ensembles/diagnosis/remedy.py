@@ -16,8 +16,8 @@ from ensembles.diagnosis.finding import (
     Where,
     rate_confidence,
 )
-from ensembles.diagnosis.limits import LOW
-from ensembles.diagnosis.principles import cause_of
+from ensembles.diagnosis.limits import FEW, LOW
+from ensembles.diagnosis.principles import FEWER_BYTES, FEWER_CALLS, cause_of
 from ensembles.model.levels import A_TENTH
 from ensembles.model.spans import MOST_SPANS, find_spans
 
@@ -75,10 +75,9 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     checks = remedy.checks + case.evidence.unsure
     confidence = rate_confidence(checks)
-    saved_ns, low, high = (
-        case.through_collectives(remedy.saved_ns if bound is None else bound)
-        for bound in (None, remedy.low_ns, remedy.high_ns)
-    )
+    low, high = (remedy.saved_ns if each is None else each for each in (remedy.low_ns, remedy.high_ns))
+    part = _part_of_several(case, cause, remedy.saved_ns > 0)
+    saved_ns, low, high = map(case.through_collectives, (part * remedy.saved_ns, part * low, high))
     gain_s = case.gain_s(saved_ns)
     if not confidence or gain_s <= 0:
         return []
@@ -119,3 +118,14 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             likely_s=likely_s,
         )
     ]
+
+
+def _part_of_several(case: Case, cause: str, rows: np.ndarray) -> np.ndarray:
+    """Compute which part of each row's time is a habit: one call that makes up the time counts as others."""
+    part = np.ones(len(case))
+    if cause_of(cause).principle in (FEWER_CALLS, FEWER_BYTES):
+        for call in np.unique(case.rows["call"][rows]):
+            mine = rows & (case.rows["call"] == call)
+            if case.effective_count(mine) < FEW:
+                part[mine] = case.habitual_ns(mine)[mine] / np.maximum(case.rows["time_ns"][mine], 1)
+    return part

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ensembles.diagnosis.case import Case, p_of_largest
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.finding import Check, NotApplicable, matters
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
 from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST_RATIO, NORMAL_90
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import flushes_alike, load_of_targets
-from ensembles.diagnosis.without_calls import check_straggler
+from ensembles.diagnosis.without_calls import OTHERS_WAIT, check_straggler, counted_case, counted_finding
 from ensembles.model.levels import MOST, NEARLY_ALL
 from ensembles.model.units import number_text, seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
 
 LEVEL = 0.004
 LEAST_FACTOR = 1.08
@@ -404,7 +407,21 @@ def _host_of(case: Case, members: np.ndarray) -> str:
     return next((process.host for process in case.run.info.processes if process.rank == rank), "")
 
 
+def find_counted(run: Run) -> Finding | None:
+    """Compare the slowest task of a shared file with all of its tasks, by the time for each byte."""
+    case = counted_case(run)
+    files, moved = case.files, case.files["bytes_read"] + case.files["bytes_written"]
+    part = np.where(files["is_shared"], files["slowest_bytes"].clip(0) / np.maximum(moved, 1), 0.0)
+    usual_s = part * (files["read_s"] + files["write_s"] + files["meta_s"])
+    lost_s = np.where((part > 0) & (case.time_s >= FEW * usual_s), case.time_s - usual_s, 0.0)
+    worst = int(np.argmax(lost_s))
+    rank, ratio = int(files["slowest_rank"][worst]), number_text(case.time_s[worst] / (usual_s[worst] or 1))
+    title = f"rank {rank} takes {ratio} times as long for each byte as the tasks of a file on average"
+    parts = (title, (OTHERS_WAIT,), {"rank": rank}, (0.0, 0.0, float(lost_s[worst])))
+    return counted_finding(case, "straggler-task", *parts, np.arange(len(moved)) == worst)
+
+
 task, node = (
-    EvidenceRule(name, partial(find_slow, by_node=by_node), FILE_USES, summed=check_straggler)
-    for name, by_node in (("straggler-task", False), ("straggler-node", True))
+    EvidenceRule(name, partial(find_slow, by_node=by_node), FILE_USES, summed=check_straggler, counted=of_log)
+    for name, by_node, of_log in (("straggler-task", False, find_counted), ("straggler-node", True, None))
 )

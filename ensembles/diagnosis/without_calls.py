@@ -182,7 +182,7 @@ def check_coordination(case: Case) -> None:
     refuse(case, float(own_s[own_s > 0].min(initial=np.inf)) if own_s.any() else 0.0, why)
 
 
-_STORAGE = ("POSIX", "STDIO")
+_STORAGE = ("POSIX", "STDIO", "DAOS")
 
 
 def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
@@ -211,9 +211,6 @@ def counted_account(run: Run, findings: Sequence[Finding]) -> Account | None:
     return divide(path, findings, inside)
 
 
-LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}
-
-
 @dataclass(frozen=True)
 class CountedCase:
     """A run that keeps counters instead of calls."""
@@ -221,7 +218,6 @@ class CountedCase:
     run: Run
     module: ModuleCounters  # Counters of one interface
     run_s: float  # Length of the job
-    layer: str  # The interface, as calls name it
 
     @property
     def files(self) -> dict[str, np.ndarray]:
@@ -250,7 +246,10 @@ def counted_case(run: Run, name: str = "POSIX") -> CountedCase:
     module = run.counters.modules.get(name)
     if module is None or not len(module.by_file["file"]):
         raise NotApplicable(f"the log has no counters of {name}: switch the module on when you record")
-    return CountedCase(run, module, run.counters.run_time_s, LAYERS[name])
+    return CountedCase(run, module, run.counters.run_time_s)
+
+
+OTHERS_WAIT = Check("others-wait", "counters do not show whether the others wait for it", None)
 
 
 def counted_finding(
@@ -278,7 +277,7 @@ def counted_finding(
     shared = case.files["is_shared"][chosen].any() or (ranks < 0).any()
     where = Where(
         op=op,
-        layer=case.layer,
+        layer=case.module.layer,
         files=names,
         file_count=int(chosen.sum()),
         tasks=case.run.tasks if shared else len(np.unique(ranks)),

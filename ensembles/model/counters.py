@@ -70,8 +70,8 @@ class ModuleCounters:
     alignment: dict[str, tuple[int, ...]]
     # Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over all
     # ranks are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown),
-    # ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (time in reads, writes and metadata; −1
-    # and nan: unknown), ``longest_read_s``, ``longest_write_s``.
+    # ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (time in reads, writes and metadata),
+    # ``slowest_bytes`` (of sums over ranks), ``longest_read_s``, ``longest_write_s``; −1, nan: unknown.
     by_file: Mapping[str, np.ndarray]
     # Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``,
     # ``high_s``: bounds of the rank's time with shared records included.

@@ -76,6 +76,7 @@ class CollectiveSteps(Summary):
 
 _ALL_TO_ALL = "allgather allgatherv allreduce alltoall alltoallv alltoallw reduce_scatter"
 _MEETINGS = frozenset(f"MPI_{name.capitalize()}" for name in (*_ALL_TO_ALL.split(" "), "barrier"))
+_OF_ONE_TASK = [f"MPI_{name}" for name in ("Gather", "Gatherv", "Reduce", "Bcast", "Scatter", "Scatterv")]
 _OF_FILES = frozenset(f"MPI_File_{name}" for name in ("open", "close", "set_size", "set_view", "sync"))
 
 PARTS = 16
@@ -109,6 +110,7 @@ class CollectiveEntries(Summary):
 
     columns = ("call", "rank", "start", "duration")
     results = ("names", "table")
+    meaning = 1
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
@@ -119,7 +121,7 @@ class CollectiveEntries(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         self.names = self.names or tuple(call.name for call in chunk.calls)
-        meets = is_meeting(chunk.calls)
+        meets = is_meeting(chunk.calls) | np.array([call.name in _OF_ONE_TASK for call in chunk.calls])
         if not meets.any() or not len(chunk):
             return
         at = np.flatnonzero(meets[chunk.call])

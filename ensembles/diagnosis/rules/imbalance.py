@@ -13,8 +13,8 @@ from ensembles.diagnosis.limits import FAR, FEW, LOW, MOST_RATIO, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.storage_load import later_flushes_ns
-from ensembles.diagnosis.without_calls import counted_case, counted_finding
-from ensembles.model.levels import A_TENTH, MOST
+from ensembles.diagnosis.without_calls import OTHERS_WAIT, counted_case, counted_finding
+from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
@@ -179,6 +179,14 @@ def find_counted(run: Run) -> Finding | None:
     own = float((ranks["bytes_read"] + ranks["bytes_written"]).sum())
     whole = float(posix.total("bytes_read") + posix.total("bytes_written"))
     if whole - own > A_TENTH * whole:
+        files, at = case.files, int(np.argmax(case.time_s * case.files["is_shared"]))
+        alone, moved = files["slowest_bytes"][at], (files["bytes_read"] + files["bytes_written"])[at]
+        if alone >= NEARLY_ALL * max(moved, 1):
+            of = f"the {bytes_text(int(moved))} that all tasks move in a file"
+            title = f"rank {int(files['slowest_rank'][at])} alone moves {bytes_text(int(alone))} of {of}"
+            said = (title, (OTHERS_WAIT,), {"bytes": int(alone)}, (0.0, 0.0, float(case.time_s[at])))
+            only = np.arange(len(case.time_s)) == at
+            return counted_finding(case, "imbalance", *said, only, advice=ADVICE_ONE)
         raise NotApplicable(
             "most bytes are in files whose counters are sums over all ranks, so that the bytes of a rank are "
             "not known: record with DARSHAN_DISABLE_SHARED_REDUCTION=1, or with DXT"
@@ -186,14 +194,13 @@ def find_counted(run: Run) -> Finding | None:
     rank = ranks["rank"].astype(np.int64)
     moved = np.bincount(rank, ranks["bytes_read"] + ranks["bytes_written"], run.tasks)
     time_s = np.bincount(rank, ranks["read_s"] + ranks["write_s"] + ranks["meta_s"], run.tasks)
-    unknown = Check("others-wait", "counters do not show whether the others wait for them", None)
     uneven = find_uneven(np.arange(run.tasks), moved, time_s)
     if uneven is None:
         return None
     gain = min(max(float(time_s.max() - (time_s * uneven.left[0]).max()), 0.0), case.run_s)
     chosen = np.isin(case.files["slowest_rank"], uneven.tasks)
     chosen &= case.files["is_shared"] == 0
-    parts = (uneven.title, (*uneven.checks, unknown), uneven.evidence)
+    parts = (uneven.title, (*uneven.checks, OTHERS_WAIT), uneven.evidence)
     return counted_finding(case, "imbalance", *parts, (0.0, gain, gain), chosen)
 
 

@@ -187,7 +187,7 @@ def _find_in(case: CountedCase, posix: CountedCase) -> Finding | None:
             None,
         ),
     ]
-    if case.layer == "mpiio" and (alone := _aggregator(posix, files["file"][chosen])) is not None:
+    if case.module.layer == "mpiio" and (alone := _aggregator(posix, files["file"][chosen])) is not None:
         checks.insert(2, alone)
     return counted_finding(
         case,

@@ -22,6 +22,7 @@ from ensembles.model.metadata import Process, RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.run_info import WHY_DROPPED
 from ensembles.model.sites import SiteTable
+from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.surroundings import COLUMNS as SAMPLED
 from ensembles.model.surroundings import COUNTERS, OF_NODE, UNKNOWN, SurroundingsTable
 from ensembles.model.units import count_text, few
@@ -463,12 +464,9 @@ def _notes_on_mpi_ends(spools: Sequence[Spool]) -> list[str]:
     without = [spool for spool in begun if spool.ended and spool.properties[b"mpi_end"] == b"missing"]
     if not without:
         return []
-    ranks = ", ".join(
-        str(spool.head.rank) for spool in sorted(without, key=lambda spool: spool.head.rank)[:5]
-    )
-    more = ", ..." if len(without) > 5 else ""
+    ranks = some_spans_text(find_spans([spool.head.rank for spool in without]))
     return [
-        f"{len(without)} of the {count_text(len(begun), 'rank')} that called MPI_Init (rank {ranks}{more}) "
+        f"{len(without)} of the {count_text(len(begun), 'rank')} that called MPI_Init (rank {ranks}) "
         "ended without MPI_Finalize: the run may have been stopped early"
     ]
 

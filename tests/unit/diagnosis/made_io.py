@@ -57,9 +57,10 @@ CALLS = {
     49: Call("posix_fadvise", "posix", "meta"),
     50: Call("aio_write", "posix", "write"),
     51: Call("aio_suspend", "posix", "wait"),
+    52: Call("MPI_Gather", "mpisync", "wait"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
-_WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce", "aio_suspend")
+_WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce", "MPI_Gather", "aio_suspend")
 _BEGIN = 10**12
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -162,6 +162,23 @@ def test_tasks_with_more_bytes_are_an_imbalance(tmp_path):
     assert found.gain_s == (0.0, pytest.approx(1.1 * (12 - 3 * 11 / 8)))
 
 
+@pytest.mark.parametrize(("part", "slowest_s", "cause"), [(8, 24, "straggler-task"), (1, 45, "imbalance")])
+def test_the_slowest_task_of_a_shared_file_is_compared_with_all_of_its_tasks(
+    tmp_path, part, slowest_s, cause
+):
+    log = MadeLog(tasks=64, names={FILE: "/scratch/shared"})  # of which some are aggregators
+    slowest = {"SLOWEST_RANK": 3, "SLOWEST_RANK_BYTES": 640 * MIB // part, "F_SLOWEST_RANK_TIME": slowest_s}
+    log.count("POSIX", FILE, -1, OPENS=64, WRITES=640, BYTES_WRITTEN=640 * MIB, F_WRITE_TIME=90, **slowest)
+    found = found_in(log, tmp_path, cause)
+    assert found is not None
+    assert "rank 3" in found.title
+    assert found.gain_s == (0.0, pytest.approx(slowest_s - (90 / 8 if part == 8 else 0)))
+    slowest["F_SLOWEST_RANK_TIME"], slowest["SLOWEST_RANK_BYTES"] = 15, 80 * MIB
+    log = MadeLog(tasks=64, names={FILE: "/scratch/shared"})
+    log.count("POSIX", FILE, -1, OPENS=64, WRITES=640, BYTES_WRITTEN=640 * MIB, F_WRITE_TIME=90, **slowest)
+    assert found_in(log, tmp_path, cause) is None
+
+
 def test_small_requests_are_named_and_large_ones_are_not(tmp_path):
     for size, named in ((512, True), (4 * MIB, False)):
         log = MadeLog(tasks=1, names={FILE: "/scratch/a"})

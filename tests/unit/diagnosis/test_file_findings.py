@@ -153,19 +153,20 @@ def test_a_large_buffer_is_no_finding(tmp_path):
     assert "stdio-buffer" not in found_ids(run)
 
 
-def sieved(count: int = 16, reads: bool = True) -> list[Made]:
-    """Writes of 64 KiB in pieces: each reads 512 KiB and writes it again."""
+def sieved(count: int = 16, reads: bool = True, read_bytes: int = 512 * KIB) -> list[Made]:
+    """Writes of 64 KiB in pieces: each reads 512 KiB, or beyond the end of the file, and writes it again."""
     calls = []
     for number in range(count):
         at = number * 512 * KIB
-        inside = [Made("pread", 100, 512 * KIB, at)] if reads else []
+        inside = [Made("pread", 100, read_bytes, at)] if reads else []
         inside.append(Made("pwrite", 200, 512 * KIB if reads else 64 * KIB, at))
         calls.append(Made("MPI_File_write_at", 350, 64 * KIB, at, inside=inside))
     return calls
 
 
-def test_reads_of_the_same_range_inside_a_write_are_data_sieving(tmp_path):
-    run = io_run(tmp_path / "a", [sieved() for _ in range(4)])
+@pytest.mark.parametrize("read_bytes", [512 * KIB, 0])
+def test_reads_of_the_same_range_inside_a_write_are_data_sieving(tmp_path, read_bytes):
+    run = io_run(tmp_path / "a", [sieved(read_bytes=read_bytes) for _ in range(4)])
     found = finding(run, "read-modify-write")
     assert found.severity == "critical"
     assert found.evidence["reads"] == 64

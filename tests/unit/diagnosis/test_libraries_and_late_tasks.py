@@ -363,6 +363,18 @@ def test_the_time_of_a_lone_writer_is_in_the_calls_inside_those_of_mpi(tmp_path:
     assert ones[1].gain_s == pytest.approx(ones[0].gain_s, rel=0.01)
 
 
+def test_tasks_wait_for_the_one_that_gathers_their_bytes_and_writes_them(tmp_path: Path) -> None:
+    def gathered(rank: int, late: bool) -> list[Made]:
+        calls = writer(rank) if late else writer(rank, late=False)
+        return [call._replace(name=call.name.replace("Barrier", "Gather")) for call in calls]
+
+    for late in (True, False):
+        found = en.diagnose(io_run(tmp_path / f"{late}", [gathered(rank, late) for rank in range(4)]))
+        named = [each.title for each in found.findings if each.id == "imbalance"]
+        assert len(named) == late
+        assert all("wait for it in MPI_Gather" in title for title in named)
+
+
 def test_few_bytes_that_one_task_syncs_in_each_step_are_not_called_clean(tmp_path: Path) -> None:
     def calls(rank: int) -> list[Made]:
         write = Made("pwrite", 400, MIB // 2, rank * MIB)

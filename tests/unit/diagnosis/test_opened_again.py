@@ -270,7 +270,7 @@ def test_files_made_and_removed_again_are_counted_without_others(tmp_path: Path)
     paths = {1: "/srv/large", **{2 + at: f"/srv/{at}" for at in range(300)}}
     title = findings(io_run(tmp_path / "run", [many + large], paths))["metadata-storm"].title
     assert title.startswith("files are made and removed again and again, which takes 36")
-    assert "10 times, a task removes a path that it makes again (1 of them)" in title
+    assert "10 times, a task removes a path that it makes again (1 path)" in title
 
 
 def test_what_the_first_read_of_each_file_waits_for_is_a_cost_of_files(tmp_path: Path) -> None:

@@ -38,6 +38,21 @@ def test_a_file_read_through_and_one_that_changes_are_not_read_again(tmp_path: P
     assert redundant(io_run(tmp_path / "c", [changed])) is None
 
 
+@pytest.mark.parametrize("tasks", [1, 4])
+@pytest.mark.parametrize("stalls", ["pread", "fsync", "unlink"])
+def test_no_finding_rests_on_one_call_that_stalls(stalls: str, tasks: int, tmp_path: Path) -> None:
+    def step(number: int, us: float) -> list[Made]:
+        size = 64 * KIB * (stalls == "pread")
+        call = Made(stalls, us, size, number % 16 * size, gap_us=500)
+        return [call] if stalls == "pread" else [Made("open", 9), Made("pwrite", 9, 100, 100 * number), call]
+
+    calls = [[call for number in range(64) for call in step(number, 20)] for _ in range(tasks)]
+    calls[0][5:6] = [calls[0][5]._replace(us=9e6)] if stalls == "pread" else step(0, 9e6)
+    for found in en.diagnose(io_run(tmp_path / "a", calls)).findings:
+        assert found.severity == "note"
+        assert found.gain_s[0] <= tasks * 64 * 60e-6
+
+
 @pytest.mark.parametrize("part", [0, 1], ids=["whole", "parts"])
 def test_a_file_that_is_read_whole_by_a_stream_after_each_open(part, tmp_path):
     """Reads of a stream have no offset: they follow the open, or a seek, each of which may go further."""

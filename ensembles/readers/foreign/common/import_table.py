@@ -103,9 +103,7 @@ class ImportedSource:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata
         if self._impossible:
-            what = (
-                f"left out {count_text(self._impossible, 'call')} with impossible times or numbers of bytes"
-            )
+            what = f"left out {count_text(self._impossible, 'call')} with impossible times or numbers"
             self.metadata.note_damage([what], [self._impossible])
         self.capacity = len(self._table)
         self.spool_identities: dict[str, tuple[int, int]] = {}
@@ -146,8 +144,12 @@ class ImportedSource:
         """Yield the blocks of the trace with all columns; calls with impossible values are left out."""
         for block in self._trace.blocks(BLOCK_EVENTS):
             columns = _whole(block)
-            beyond = unsound(columns)
-            if beyond is not None:
+            asked, more = columns["requested"], unsound(columns)
+            beyond = (asked > 0) & (
+                columns["moved"] > asked.view("i8")
+            )  # no call moves more than it asks for
+            beyond = beyond if more is None else beyond | more
+            if beyond.any():
                 self._impossible += int(beyond.sum())
                 columns = {name: column[~beyond] for name, column in columns.items()}
             yield columns

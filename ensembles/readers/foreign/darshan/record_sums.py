@@ -175,7 +175,7 @@ class RecordSums:
 
 
 _MAXIMA = ("max_byte", "end_s", "longest_read_s", "longest_write_s")
-_EXTREMES = (*_MAXIMA, "start_s", "slowest_rank", "slowest_s", "fastest_rank", "fastest_s")
+_EXTREMES = (*_MAXIMA, "start_s", "slowest_rank", "slowest_s", "slowest_bytes", "fastest_rank", "fastest_s")
 
 
 def _sum_of(value: Mapping[str, np.ndarray], counters: Sequence[str], n: int) -> np.ndarray:
@@ -206,6 +206,7 @@ def _extremes(
         "max_byte": np.maximum(value.get("MAX_BYTE_READ", missing), value.get("MAX_BYTE_WRITTEN", missing)),
         "longest_read_s": np.maximum(value.get("F_MAX_READ_TIME", np.zeros(n)), 0),
         "longest_write_s": np.maximum(value.get("F_MAX_WRITE_TIME", np.zeros(n)), 0),
+        "slowest_bytes": np.where(known, value.get("SLOWEST_RANK_BYTES", missing), -1),
         "start_s": np.minimum.reduce(starts) if starts else np.full(n, np.inf),
         "end_s": np.maximum.reduce(ends) if ends else np.zeros(n),
         **ends_of,
@@ -227,10 +228,10 @@ def _by_file(rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     found["start_s"] = np.full(len(file), np.inf)
     np.minimum.at(found["start_s"], group, rows["start_s"])
     found["start_s"][~np.isfinite(found["start_s"])] = np.nan
-    for word, sign in (("slowest", 1), ("fastest", -1)):
+    for word, sign, *more in (("slowest", 1, "slowest_bytes"), ("fastest", -1)):
         order = np.lexsort((np.nan_to_num(sign * rows[f"{word}_s"], nan=-np.inf), group))
         last = order[np.append(np.diff(group[order]) > 0, True)]
-        found[f"{word}_rank"], found[f"{word}_s"] = rows[f"{word}_rank"][last], rows[f"{word}_s"][last]
+        found |= {name: rows[name][last] for name in (f"{word}_rank", f"{word}_s", *more)}
     return found
 
 

@@ -279,9 +279,6 @@ class StraceImport(ForeignTrace):
         duration: int,
     ) -> None:
         path, offset, requested, moved = told
-        if 0 < requested < moved:  # no call moves more than it was asked for: the line is damaged
-            self._counts["lines"] += 1
-            return
         process = thread.process
         if thread.number is None:
             self._tasks.enter(process)
@@ -373,7 +370,7 @@ class StraceImport(ForeignTrace):
             "restarted": "calls that were interrupted and restarted (only the last attempt counts): {:,}",
             "untimed": "calls without a duration, which is estimated from time stamps (use strace -T): {:,}",
             "submitted": "requests of io_submit, with the bytes that they asked for: {:,}",
-            "no file": "calls on pipes, sockets and the like left out: {:,}",
+            "no file": "calls on pipes, sockets, devices and the like left out: {:,}",
             "unknown file": "calls on unknown files (use strace -y): {:,}",
             "relative": "calls with a path relative to an unknown folder (use strace -y): {:,}",
             "killed": "processes killed: {:,}",

@@ -108,7 +108,7 @@ def apply_syscall(
         path = _path_of(thread, name, arguments)
         if name in OPENS and not failed:
             told = _path(result.path)
-            file = OpenFile(path if told is None else told, 0, "O_APPEND" in arguments)
+            file = OpenFile(_of_data(path) if told is None else told, 0, "O_APPEND" in arguments)
             thread.descriptors.put(value, file, "O_CLOEXEC" in arguments)
             path = file.path
         return "no file" if path == NO_FILE else (path, -1, 0, -1 if failed else 0)
@@ -132,7 +132,13 @@ def _path(told: str | None) -> str | None:
         return None
     # -yy adds the type of devices: </dev/null<char 1:3>>
     told = told.partition("<")[0]
-    return unescaped(told) if told.startswith("/") else NO_FILE
+    return _of_data(unescaped(told)) if told.startswith("/") else NO_FILE
+
+
+def _of_data(path: str) -> str:
+    """Return a path, or `NO_FILE` for those that the recorder leaves out, too: devices, and what they say."""
+    is_system = path.startswith(("/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")
+    return NO_FILE if is_system else path
 
 
 def _by_descriptor(
@@ -305,7 +311,7 @@ def _life(thread: Thread, name: str, arguments: str, result: SyscallResult) -> N
 
 
 NO_FILE = "\0no file"
-"""Path of sockets, pipes and the like."""
+"""Path of sockets, pipes, devices and the like."""
 
 
 class OpenFile:

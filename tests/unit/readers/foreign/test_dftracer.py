@@ -135,7 +135,7 @@ def test_a_torn_gzip_is_read_as_far_as_it_goes(tmp_path):
         lines.append(
             f'{{"id":9,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":{ORIGIN_US + 50_000 + number},'
             f'"dur":{draw.random() * 1e6:.0f},'
-            f'"ph":1,"args":{{"ret":{draw.randrange(1 << 40)},"count":5}}}}\n'
+            f'"ph":1,"args":{{"ret":{draw.randrange(1 << 40)},"count":{1 << 40}}}}}\n'
         )
     path = written(tmp_path, "".join(lines), "t.pfw.gz")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

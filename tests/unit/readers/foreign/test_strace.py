@@ -534,3 +534,14 @@ def test_calls_that_hide_what_they_move_are_unseen_and_there_is_no_verdict(tmp_p
         assert run.unseen.is_much
         assert run.unseen.sentence in run.notes
     assert ("not-io" in {finding.id for finding in ensembles.diagnose(run).findings}) == (said is None)
+
+
+def test_devices_are_no_files_and_no_bytes_of_them_are_read_again(tmp_path):
+    program = (
+        "for i in range(20):\n    open('/dev/urandom', 'rb', buffering=0).read(6)\nopen('f', 'w').write('x')"
+    )
+    log = traced([sys.executable, "-c", program], tmp_path / "log", ["-y", "-o", "LOG"], cwd=tmp_path)
+    run = ensembles.open(log)
+    assert str(tmp_path / "f") in run.files
+    assert not any(path.startswith(("/dev/", "/proc/")) for path in run.files[1:])
+    assert any("devices" in note for note in run.notes)
