@@ -1,5 +1,5 @@
-/* Locks of all kinds on the folder's file `data`, words of streams, and folders and links that the C library reads. Says what
- * the program saw, and at last the ns that it waited for a lock that its child held. */
+/* Locks of all kinds on the folder's file `data`, words of streams, and folders and links that the C library reads.
+ * Says what the program saw, and at last the ns that it waited for a lock that its child held. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
