@@ -56,7 +56,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
     of_calls, likely, most = first_on_files(case, uses)
     share, part = np.where(most > 0, likely, share), np.where(most > 0, of_calls, 1.0)
-    calls = _calls_of_functions(case, part * case.rows["n"])
+    calls = np.maximum(_calls_of_functions(case, part * (share > 0) * case.rows["n"]), 1.0)
     rows = (share > 0) & (calls >= LEAST_CALLS)
     likely_ns = np.where(most > 0, case.rows["time_ns"], case.habitual_ns(rows))
     left = np.maximum(1 - mended_ns / np.maximum(likely_ns, 1.0), 0.0)

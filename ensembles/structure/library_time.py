@@ -163,9 +163,9 @@ def library_share_text(rows: Iterable[Mapping[str, Any]] | None) -> str:
     return f"{' and '.join(parts)}, not in the file system" if parts else ""
 
 
-CALL_S = {"trace": (55e-9, 95e-9), "tail": (28e-9, 90e-9), "profile": (22e-9, 85e-9)}
-"""Time that the recorder takes for a short call by its mode, the least and the most on two machines
-(docs/reference/scaling.md)."""
+CALL_S = {"trace": (55e-9, 115e-9), "tail": (28e-9, 110e-9), "profile": (22e-9, 100e-9)}
+"""Time that the recorder takes for a call on an open file by its mode, the least and the most on three
+machines, idle and busy (docs/reference/scaling.md)."""
 
 CLOCK_NS = 20
 """The part of it within the recorded duration: one reading of the clock (docs/reference/scaling.md)."""

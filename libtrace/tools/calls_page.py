@@ -63,9 +63,9 @@ the tables say more.
   closed, moved nothing.
 * The layer `program` has no calls: under its numbers lie the phases and regions that a program names
   (`ensio.h`). They are not among the events.
-* Folders that the C library reads in `glob`, `ftw`, `nftw` and `fts_read`, streams of wide characters
-  (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system
-  calls are not recorded; nor are pipes and sockets.
+* Not recorded: folders that the C library reads in `glob`, `ftw`, `nftw`, `fts_read` and `readdir_r`; the
+  working folder (`chdir`, `getcwd`); other commands of `fcntl`, and `ioctl`; streams of wide characters
+  (`fwprintf`, `fgetws` ...); io_uring, libaio, HDF5's `H5*_async` and raw system calls; pipes and sockets.
 """
 
 

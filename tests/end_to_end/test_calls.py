@@ -152,7 +152,7 @@ def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_p
     assert traced.stdout == untraced.stdout
     assert traced.returncode == untraced.returncode == 6
     run = ensembles.open(recorder.run)
-    events = run.select(call="fcntl_lock,flock,lockf,scandir,getw,putw,fcloseall", rank=0)
+    events = run.select(call="fcntl_lock,flock,lockf,scandir,getw,putw,realpath,mkdir,fcloseall", rank=0)
     done = list(
         zip(names(events), *(column.tolist() for column in (events.moved, events.error)), strict=True)
     )
@@ -177,12 +177,18 @@ def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_p
         ("getw", 0, 0),
         ("scandir", 0, 0),
         ("scandir", -1, errno.ENOENT),
+        ("realpath", -1, errno.ENOENT),
+        ("realpath", 0, 0),
+        ("mkdir", 0, 0),
+        ("mkdir", -1, errno.EINVAL),
         ("fcloseall", 0, 0),
         ("flock", 0, 0),  # waits for the child
     ]
     assert 0 < events.duration[-1] <= waited
     assert {run.files[file] for file in events.file[:12].tolist()} == {str(folders[0] / "data")}
     assert not run.select(call="fcntl")
+    (folder,) = folders[0].glob("made.*")
+    assert {str(folder), str(folders[0] / "missing")} < set(run.files)
 
 
 def test_events_hold_what_the_calls_did(recorder, tmp_path):

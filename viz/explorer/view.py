@@ -171,7 +171,7 @@ class View:
                 parts["chosen-file"] = file
         if self.file:
             parts["offsets-file"] = self.file
-        return urlencode(parts)
+        return urlencode(parts, errors="surrogateescape")
 
     def selecting(self) -> dict[str, str]:
         """Return the filters of the marked calls.

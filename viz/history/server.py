@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -30,6 +31,10 @@ from ensembles.viz.history.pages import (
 from ensembles.viz.report.page import page_of_run
 
 VERDICTS = ("regression", "improvement", "ok", "too-few-runs")
+
+
+# Names may have bytes that are not UTF-8.
+_query = partial(urlencode, errors="surrogateescape")
 
 
 class HistoryServer:
@@ -83,7 +88,7 @@ class _Pages:
         rows = experiment_rows(self.history, checks, _labels(label))
         names = {row.check.experiment: {"name": row.check.experiment} for row in rows}
         more = {"label": label} if label else {}
-        links = {name: f"experiment?{urlencode(query | more)}" for name, query in names.items()}
+        links = {name: f"experiment?{_query(query | more)}" for name, query in names.items()}
         form = self._form(label, "./") | {"status": status, "verdicts": VERDICTS}
         return all_experiments_page(rows, links, len(self.history.experiments()), form=form)
 
@@ -99,8 +104,8 @@ class _Pages:
         if not ids:
             raise EnsioError(f"no run of {name} can be read: ensio history check names them")
         chosen = len(ids) - 1 if wanted is None else ids.index(wanted.id)
-        form = self._form(label, f"experiment?{urlencode({'name': name})}") | {"hidden": {"name": name}}
-        index = f"./?{urlencode({'label': label})}" if label else "./"
+        form = self._form(label, f"experiment?{_query({'name': name})}") | {"hidden": {"name": name}}
+        index = f"./?{_query({'label': label})}" if label else "./"
         report = {"run": ids[chosen], "address": "report?run="}
         return experiment_page(data, index, chosen, form=form, report=report)
 
@@ -146,6 +151,9 @@ class _Handler(Guarded):
 
     def _text(self, name: str) -> str:
         return str(self.get_query_argument(name, ""))
+
+    def decode_argument(self, value: bytes, name: str | None = None) -> str:
+        return value.decode(errors="surrogateescape")
 
 
 class _Index(_Handler):

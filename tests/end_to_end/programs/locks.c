@@ -1,9 +1,10 @@
-/* Locks of all kinds on the folder's file `data`, words of streams, and a folder that the C library lists. Says what
- * the program saw, and at last the ns that it waited for a lock that its child held. */
+/* Locks of all kinds on the folder's file `data`, words of streams, and folders and links that the C library reads.
+ * Says what the program saw, and at last the ns that it waited for a lock that its child held. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -66,6 +67,12 @@ int main(int count, char **words)
     SAY(getw(stream));
     SAY(scandir(".", &entries, is_file, alphasort));
     SAY(scandirat(AT_FDCWD, "missing", &entries, NULL, NULL));
+    char path[PATH_MAX] = "missing", made[] = "made.XXXXXX", short_of[] = "made.XXXX";
+    SAY(realpath(path, path) != NULL);
+    SAY(realpath("data", path) == path);
+    SAY(canonicalize_file_name(NULL) != NULL);
+    SAY(mkdtemp(made) == made);
+    SAY(mkdtemp(short_of) != NULL);
     SAY(fcloseall());
     fflush(stdout);
     const pid_t child = fork();

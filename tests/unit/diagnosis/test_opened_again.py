@@ -288,3 +288,11 @@ def test_what_the_first_read_of_each_file_waits_for_is_a_cost_of_files(tmp_path:
     assert "fewer, larger files" in found["fewer-calls"].advice
     of_one_file = [made._replace(us=60, file=1, offset=10 * KIB * at) for at, made in enumerate(reads)]
     assert "small-requests" in findings(io_run(tmp_path / "b", [of_one_file], files))
+
+
+def test_calls_that_are_not_the_first_on_a_file_do_not_make_those_many(tmp_path: Path) -> None:
+    """As of an encoder: one slow record begins each of two files, and large pieces follow."""
+    begins = [Made("pread", 12_000, 4 * KIB, 0, file=file) for file in (1, 2)]
+    pieces = [Made("pread", 50, 64 * KIB, 64 * KIB * (1 + at), file=1 + at % 2) for at in range(400)]
+    calls = [begins[0], *pieces[0::2], begins[1], *pieces[1::2]]
+    assert "fewer-calls" not in findings(io_run(tmp_path / "run", [calls], {1: "/srv/1", 2: "/srv/2"}))

@@ -24,7 +24,7 @@ from ensembles.viz.history.pages import experiment
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))
 
-HOSTILE = '<img src=x onerror="window.hit=1">'
+HOSTILE = '<img src=x onerror="window.hit=1">\udcff'
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +112,10 @@ def test_experiments_have_their_verdict_and_text_is_escaped(browse: Browser) -> 
     status, _, page = browse.get("/")
     assert status == 200
     assert '<span class="verdict regression">regression</span>' in page
-    assert HOSTILE not in page
-    assert f"experiment?name={quote(HOSTILE, safe='').replace('%20', '+')}" in page
+    assert HOSTILE[:-1] not in page
+    link = f"experiment?name={quote(HOSTILE, safe='', errors='surrogateescape').replace('%20', '+')}"
+    assert link in page
+    assert browse.get(f"/{link}")[0] == 200
 
 
 def test_filters_choose_experiments_and_runs(browse: Browser) -> None:
