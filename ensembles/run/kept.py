@@ -72,7 +72,9 @@ class KeptSummaries:
 
     def find(self, request: SummaryRequest, empty: Any, selection: Selection | None = None) -> bool:
         """Fill an empty object with what is kept of a request."""
-        key = None if is_switched_off() or not is_kept(empty) else _key_of(request, selection)
+        if is_switched_off() or not is_kept(empty) or not (self._run.reading.source.kept or self._identity):
+            return False
+        key = _key_of(request, selection)
         data = None if key is None else self._stored(key)
         if data is None:
             return False
@@ -91,11 +93,11 @@ class KeptSummaries:
 
     def put(self, filled: Mapping[SummaryRequest, Any], selection: Selection | None = None) -> None:
         """Keep results by their requests, if they can be kept: objects whose class has ``results``."""
-        if is_switched_off() or not self._run.reading.is_final:
+        if is_switched_off() or not self._run.reading.is_final or self._identity is None:
             return
         keyed = [(_key_of(each, selection), summary) for each, summary in filled.items() if is_kept(summary)]
         # The files may have changed while they were read.
-        if not keyed or self._identity is None or self._identity != self._identity_now():
+        if not keyed or self._identity != self._identity_now():
             return
         for key, summary in keyed:
             with suppress(NotKept):
@@ -105,7 +107,8 @@ class KeptSummaries:
 
     def _stored(self, key: str) -> bytes | None:
         """Return what is kept of a request: in the run's own file, else in the cache."""
-        own = self._run.reading.source.kept(key)
+        in_files = self._run.reading.source.kept
+        own = in_files(key) if in_files else None
         if own is not None or self._identity is None:
             return own
         sealed = read_cached(name_of(self._identity, key), _SEALED_BYTES)

@@ -82,10 +82,10 @@ def late_entry(
     if tasks < 2 or not len(rows["n"]):
         return None
     calls, times, meetings = [], [], []
-    for call in np.unique(rows["call"]).tolist():
+    for call in sorted(set(rows["call"].tolist())):
         parts = [
             {name: column[chosen] for name, column in rows.items()}
-            for part in np.unique(rows["part"]).tolist()
+            for part in sorted(set(rows["part"].tolist()))
             if (chosen := (rows["call"] == call) & (rows["part"] == part)).any()
         ]
         if not all(len(part["n"]) == tasks and (part["n"] == part["n"][0]).all() for part in parts):

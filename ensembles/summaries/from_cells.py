@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from ensembles.model.distinct import distinct
 from ensembles.passes.summary import Summary
 from ensembles.summaries.bins import BIN_COUNT, size_range_bytes
 from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls, operations_of_transfers
@@ -24,7 +25,7 @@ _TRANSFERS = ("read", "write")
 def _calls_in_order(summary: CellSummary) -> list[int]:
     """List the functions that occurred, in the order of their first call."""
     call, start_ns = summary.cells["call"], summary.cells["start_ns"]
-    numbers = np.unique(call)
+    numbers = distinct(call)
     first_ns = [int(start_ns[call == number].min()) for number in numbers]
     return [int(number) for _, number in sorted(zip(first_ns, numbers.tolist(), strict=True))]
 
@@ -139,12 +140,12 @@ def sizes_from_cells(summary: CellSummary, by_operation: bool = False) -> SizeTa
         return table
     chosen = transfers[cells["call"]]
     for layer in dict.fromkeys(layers[cells["call"][chosen]]):
-        for number in np.unique(cells["size_class"][chosen & (layers[cells["call"]] == layer)]).tolist():
+        for number in distinct(cells["size_class"][chosen & (layers[cells["call"]] == layer)]).tolist():
             mine = chosen & (layers[cells["call"]] == layer) & (cells["size_class"] == number)
             least, most = cells["min_requested"][mine], cells["max_requested"][mine]
             counts = cells["count"][mine]
             if (least == most).all():
-                for size in np.unique(least):
+                for size in distinct(least):
                     table.add_counts(layer, np.array([size]), np.array([counts[least == size].sum()]))
             else:
                 low, high = size_range_bytes(number)

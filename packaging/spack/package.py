@@ -2,6 +2,7 @@
 """Spack's recipe of ensio."""
 
 from spack.package import *
+from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 
 class Ensio(CMakePackage):

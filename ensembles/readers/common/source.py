@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ensembles.model.metadata import RunMetadata
@@ -37,6 +38,7 @@ class EventSource(ChunkSource, Protocol):
         """Return the sums by rank and function, without sizes and ordinals; None: as of `summary`."""
         ...
 
-    def kept(self, key: str) -> bytes | None:
-        """Return the result of a pass that is kept in the files of the run."""
+    @property
+    def kept(self) -> Callable[[str], bytes | None] | None:
+        """What finds the result of a pass by its key in the files of the run; None: they keep none."""
         ...

@@ -73,7 +73,7 @@ def _occurrences(spool: MarkedSpool, names: dict[str, int], damage: DamageReport
     kinds = [np.full(len(rows["start"]), kind, "u1") for kind, rows in enumerate((phases, regions))]
     both = {name: np.concatenate([phases[name], regions[name]]) for name in phases}
     decoding = spool.decoding
-    used = {number: spool.names.get(number, "") for number in np.unique(both["id"]).tolist()}
+    used = {number: spool.names.get(number, "") for number in sorted(set(both["id"].tolist()))}
     number_of = {number: names.setdefault(name, len(names)) for number, name in used.items()}
     start, until = map(decoding.times_ns, (both["start"], both["start"] + both["duration"]))
     return {

@@ -67,6 +67,8 @@ class SpoolSource:
     `has_summary`: whether the recorder kept summaries.
     """
 
+    kept = None
+
     def __init__(
         self, spools: Sequence[Spool], notes: Sequence[str] = (), launchers: Sequence[Spool] = ()
     ) -> None:
@@ -203,10 +205,6 @@ class SpoolSource:
         """Read the summary of all calls by rank and function, without sizes and ordinals."""
         return self._summaries[1] if self.has_summary else None
 
-    def kept(self, key: str) -> None:
-        """Return None: results of passes are kept beside the run."""
-        return
-
     @cached_property
     def _summaries(self) -> tuple[CellSummary, RankTable]:
         return self._summary.read(self.metadata)
@@ -329,7 +327,7 @@ def _added_up(processes: Sequence[_Columns]) -> _Columns:
     seen = np.flatnonzero(columns[_OF_PROCESS[0]] != UNKNOWN)
     of = np.repeat(np.arange(len(processes)), [len(each["time"]) for each in processes])[seen]
     order = np.argsort(columns["time"][seen], kind="stable")
-    for name in _OF_PROCESS if len(np.unique(of)) > 1 else ():
+    for name in _OF_PROCESS if of.any() else ():
         values = columns[name][seen]
         rises = np.where(np.diff(of, prepend=-1) != 0, 0, np.diff(values, prepend=0))
         columns[name][seen[order]] = values[order[0]] + np.cumsum(rises[order])

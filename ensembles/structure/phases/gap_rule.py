@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.distinct import distinct
 from ensembles.model.events import OPS, Events, is_io_of_calls
 from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import Summary
@@ -268,7 +269,7 @@ def lockstep_cuts(
     stretch = _stretch_of(start, gap_to)
     calls = np.bincount(stretch, minlength=len(gap_to) + 1)
     best, best_share = np.empty(0, np.int64), -1.0
-    groups = np.unique(group)
+    groups = distinct(group)
     for wanted in [None, *groups.tolist()] if len(groups) > 1 else [None]:
         mine = slice(None) if wanted is None else group == wanted
         key, made = _counted(stretch[mine] * np.int64(ranks) + place[mine])

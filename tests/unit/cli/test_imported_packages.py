@@ -19,6 +19,7 @@ HEAVY = (
     "jinja2",
     "matplotlib",
     "numpy",
+    "numpy.ma",
     "pandas",
     "pyarrow",
     "scipy",
@@ -43,7 +44,7 @@ print(json.dumps([code, heavy, os.environ.get("OPENBLAS_NUM_THREADS")]))
 """
 
 READING = ["numpy"]
-TESTING = ["numpy", "scipy"]
+TESTING = ["numpy", "numpy.ma", "scipy"]
 
 
 def imported_by(*arguments: object, **environment: str) -> tuple[int, list[str], str | None]:
@@ -97,7 +98,7 @@ def test_json_needs_no_tables(folder: Path) -> None:
 
 
 def test_a_report_needs_neither_pandas_nor_hdf5(folder: Path, tmp_path: Path) -> None:
-    packages = ["bokeh", "jinja2", "numpy", "scipy"]
+    packages = ["bokeh", "jinja2", *TESTING]
     assert imported_by("report", folder, "-o", tmp_path / "report.html")[:2] == (0, packages)
 
 

@@ -86,6 +86,7 @@ class ImportedSource:
 
     is_complete = True
     is_checked = False
+    kept = None
 
     def __init__(self, path: str, trace: ForeignTrace, budget: Budget | None = None) -> None:
         self.path = path
@@ -135,10 +136,6 @@ class ImportedSource:
     def surroundings(self) -> SurroundingsTable:
         """Return the samples of the kernel's counters in the trace, without rows if it has none."""
         return surroundings_of(self._trace)
-
-    def kept(self, key: str) -> None:
-        """Return None: results of passes are kept beside the run."""
-        return
 
     def _blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the blocks of the trace with all columns; calls with impossible values are left out."""
