@@ -27,6 +27,7 @@ _LABELS = {
     "bytes_written": "bytes written",
     "files": "files",
     "phases": "phases",
+    "unended": "processes that did not end",
     **{what: label + ", all tasks" * (what in OF_ALL_TASKS) for what, label in RUN_LABELS.items()},
 }
 

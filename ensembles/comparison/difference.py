@@ -28,7 +28,7 @@ from ensembles.comparison.times import (
     time_changes,
 )
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
 
 WAITING, OUTSIDE = "waiting for other tasks", "outside of these calls"
 """Entries of an account besides those of kinds of calls."""
@@ -308,6 +308,7 @@ def make_differences(
         ]
         ids = dict.fromkeys([*causes[0], *causes[at]])
         new = [Loss(one, causes[0].get(one, 0.0), causes[at].get(one, 0.0)) for one in ids]
+        less = (did_less(run.sums, [one.sums for one in groups[0]], margin) for run in groups[at])
         made = Difference(
             names[at],
             tasks,
@@ -317,12 +318,7 @@ def make_differences(
             moved[at] / moved[0] if moved[0] and moved[at] else None,
             level,
             margin,
-            next(
-                filter(
-                    None, (did_less(run.sums, [one.sums for one in groups[0]], margin) for run in groups[at])
-                ),
-                [],
-            ),
+            next(filter(None, less), []),
         )
         sign = -1.0 if made.is_longer else 1.0
         made.losses.sort(key=lambda each: sign * each.loss_s)
@@ -357,32 +353,27 @@ def account_of(run: ReadRun, keys: Sequence[Key]) -> dict[str, float]:
 
 
 def did_less(run: ComparedSums, others: Sequence[ComparedSums], margin: float = MARGIN) -> list[str]:
-    """Return what a run did less of than all others, if it did less of everything; else empty.
+    """Return what a run did less of than all others, if its work may not have been done; else empty.
 
-    Such a run may have ended before its work was done: fewer calls, bytes and phases.
+    It made fewer calls, and moved fewer bytes in fewer phases, or more of its processes did not end in order.
     """
-    found = []
-    for what, value in (("calls", _calls), ("bytes", _bytes), ("phases", _phases)):
-        mine, theirs = value(run), [value(each) for each in others]
+    found, unended = [], run.totals.get("unended", 0.0)
+    cut_off = unended > max((each.totals.get("unended", 0.0) for each in others), default=0.0)
+    for what in ("calls",) if cut_off else ("calls", "bytes", "phases"):
+        mine, *theirs = (
+            _bytes(each) if what == "bytes" else each.totals.get(what) for each in (run, *others)
+        )
         least = min((each for each in theirs if each is not None), default=0.0)
         if mine is None or None in theirs or not least or mine >= (1 - margin) * least:
             return []
         text = bytes_text if what == "bytes" else number_text
         found.append(f"{text(mine)}{' ' + what if what != 'bytes' else ''} instead of {text(least)}")
-    return found
-
-
-def _calls(sums: ComparedSums) -> float | None:
-    return sums.totals.get("calls")
+    return found + [f"{count_text(round(unended), 'process')} did not end"] * cut_off
 
 
 def _bytes(sums: ComparedSums) -> float | None:
     moved = [sums.totals[what] for what in ("bytes_read", "bytes_written") if what in sums.totals]
     return sum(moved) if moved else None
-
-
-def _phases(sums: ComparedSums) -> float | None:
-    return sums.totals.get("phases")
 
 
 def _differ(values: Sequence[float]) -> bool:

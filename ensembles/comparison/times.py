@@ -38,6 +38,7 @@ COUNTS = (
     "bytes_written",
     "files",
     "phases",
+    "unended",
 )
 """Totals that the program determines; the others are times."""
 
@@ -51,9 +52,10 @@ class Total:
     what : str
         ``calls``, ``bytes``, ``mean_size_bytes`` and ``time_s`` of one kind of calls; of runs: ``tasks``,
         ``files``, ``phases``, ``bytes_read``, ``bytes_written``, ``io_time_s`` and ``wait_time_s`` (summed
-        over tasks), ``span_s``, and of several tasks ``io_tasks`` (tasks with I/O calls) and, if it is known,
-        ``critical_path_s`` (I/O on the critical path); of counters of another tool ``opens``, ``run_time_s``
-        and, if it is known, ``slowest_task_s`` (in the interface in which the slowest task takes longest).
+        over tasks), ``span_s``, of several tasks ``io_tasks`` (tasks with I/O calls) and, if it is known,
+        ``critical_path_s`` (I/O on the critical path), ``unended`` (processes that did not end, if any);
+        of counters of another tool ``opens``, ``run_time_s`` and, if it is known, ``slowest_task_s`` (in
+        the interface in which the slowest task takes longest).
     typical, low, high : list of float
         Mean, least and greatest value of the runs of each group.
     ratios : list of float or None
@@ -205,6 +207,9 @@ def sums_of_run(run: Run) -> ComparedSums:
     found |= _sums_of_counters(run.counters)
     if run.reading.knows_phases and run.phases is not None:
         found["phases"] = run.phases.count
+    unended = sum(not process.ended for process in run.info.processes)
+    if unended:
+        found["unended"] = unended
     moved: dict[tuple[str, str], tuple[int, int]] = {}
     for call, sums in table.totals.items():
         if call.op in ("read", "write"):

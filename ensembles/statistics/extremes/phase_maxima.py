@@ -279,7 +279,7 @@ def _longest_drawn(calls: np.ndarray, tasks: int, level: np.ndarray) -> np.ndarr
 
 def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     """Return the log of the rank-th longest call of each phase, shape (p, a), with bins spread evenly."""
-    edges = np.log(np.maximum(bin_edges_s(), LEAST_LOG_S))
+    edges_s = np.maximum(bin_edges_s(), LEAST_LOG_S)
     phase = sample.group
     total = np.cumsum(sample.count)
     above = (total[sample.begin[1:] - 1][phase] - total).astype(np.float64)
@@ -290,7 +290,10 @@ def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     order = np.argsort(key, kind="stable")
     entry = (len(key) - 1 - order)[np.searchsorted(key[order], _keys(rank, stride), side="right") - 1]
     inside = (rank - 0.5 - above[entry]) / sample.count[entry]
-    low, high = edges[sample.bin[entry]], edges[sample.bin[entry] + 1]
+    low_s, high_s = edges_s[sample.bin[entry]], edges_s[sample.bin[entry] + 1]
+    # A tick of the clock stands for all durations that are nearest to it.
+    beside_s = 0.5 * np.maximum(sample.resolution_s - (high_s - low_s), 0.0)
+    low, high = np.log(np.maximum(low_s - beside_s, LEAST_LOG_S)), np.log(high_s + beside_s)
     value = high - np.clip(inside, 0.0, 1.0) * (high - low)
     longest = np.log(np.maximum(sample.max_s, LEAST_LOG_S))[:, None]
     shortest = np.log(np.maximum(sample.min_s, LEAST_LOG_S))[:, None]

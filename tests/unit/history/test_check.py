@@ -336,6 +336,24 @@ def test_a_run_that_ended_early_is_incomplete_and_no_baseline(tmp_path: Path) ->
     assert check(history, "nightly").verdict != "incomplete"
 
 
+def test_a_killed_run_with_as_many_phases_is_incomplete(tmp_path: Path) -> None:
+    rng = np.random.default_rng(27)
+    history = History(str(tmp_path / "runs.db"), make=True)
+    for number, writes, unended in [
+        (0, 400, 1),
+        (1, 400, 0),
+        (2, 400, 1),
+        (3, 400, 0),
+        (4, 200, 0),
+        (5, 200, 2),
+    ]:
+        record = drawn_record({"write": 1e-3 * rng.lognormal(0, 0.2, writes)}, number)
+        more = {"bytes_written": 1e6 * writes, "phases": 1.0, "unended": float(unended)}
+        history.add(msgspec.structs.replace(record, totals=record.totals | more), "nightly")
+        verdict = check(history, "nightly").verdict
+        assert number < 3 or verdict == {3: "ok", 4: "improvement", 5: "incomplete"}[number]
+
+
 @pytest.mark.parametrize("kind", ["write", ""])
 def test_phases_of_one_kind_are_one_line_and_the_sentence_stays(kind: str) -> None:
     """One slow target: each night says the same, first by how much runs are longer."""

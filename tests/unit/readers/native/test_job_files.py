@@ -13,6 +13,7 @@ from made_spools import RUNNING, made_events, spool
 
 import ensembles
 from ensembles.api.run import Run
+from ensembles.comparison.times import sums_of_run
 from ensembles.model.c_layout import BLOCK, JOB, JOB_PROCESS
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.records import open_run_directory
@@ -88,6 +89,7 @@ def test_spool_beside_the_job_file_goes_before_it(made, job):
     run = ensembles.open(job)
     assert np.bincount(run.events.rank).tolist() == [EVENTS + 110, EVENTS + 1100, EVENTS + 2100]
     assert [process.ended for process in run.info.processes] == [False, True, True]
+    assert sums_of_run(run).totals["unended"] == 1
 
 
 def test_damaged_spool_beside_the_job_file_is_told_and_the_job_file_read(made, job):
