@@ -310,7 +310,7 @@ def _find_sieved(case: Case, uses: FileUses) -> Remedy | None:
             "nobody-asked",
             f"MPI-IO was asked to write {bytes_text(round(asked))}; the storage got "
             f"{bytes_text(round(written))} and had to give {bytes_text(round(read))}",
-            read > 0 or written >= (1 + MARGIN) * asked,
+            read > 0 or written >= (1 + A_TENTH) * asked,
         ),
     )
     evidence = {"reads": count, "read_bytes": read, "asked_bytes": asked, "written_bytes": written}
