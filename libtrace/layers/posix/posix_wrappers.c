@@ -34,7 +34,7 @@ enum {
 #define AT_POSITION ENSIO_OWN_POSITION
 #define AT_OR_POSITION (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? AT_POSITION : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
-#define ERRNO (_Generic(result, char *: !result, default: (intptr_t)result < 0) ? errno : 0)
+#define ERRNO (_Generic(result, char * : !result, default : (intptr_t)result < 0) ? errno : 0)
 #define STATFS_BYTES sizeof(struct statfs64)
 
 /* A call on a descriptor whose calls are not recorded. `bytes_` may read a vector, which needs `moved`. */
