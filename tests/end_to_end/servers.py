@@ -149,14 +149,16 @@ def written_to(run, path: Path) -> int:
     return int(events.moved[events.moved > 0].sum())
 
 
-def check_recorded(service: Service) -> None:
-    """Nothing was lost, and what is missing is missing for a reason that the test has caused."""
+def check_recorded(service: Service, caused: str = "did not end (its|their) recording") -> None:
+    """Nothing was lost, and what is missing is missing for a reason that the test has caused.
+
+    `caused`: what the note of it says; by default that a process was killed.
+    """
     run = service.run()
     assert run.mode == service.mode
     if service.mode != "tail":  # tail keeps only the slowest calls as events
         assert run.info.dropped_events == 0
-    # A process that was killed did not end its recording.
-    notes = [note for note in run.notes if not re.search("did not end (its|their) recording", note)]
+    notes = [note for note in run.notes if not re.search(caused, note)]
     assert not notes, "; ".join(notes)
 
 

@@ -100,7 +100,8 @@ def test_a_database_that_is_killed_recovers_to_the_same(made, plain, mode):
     assert f"{CLIENTS * TRANSACTIONS}/{CLIENTS * TRANSACTIONS}" in plain[1]
     assert plain[3:] == [-signal.SIGKILL, plain[2], 0]
     assert said == plain
-    check_recorded(service)
+    # Its processes share memory by mapped files here, whose pages the kernel may write at any time.
+    check_recorded(service, r"did not end (its|their) recording|through mapped files \(")
     # The server's own counters are a lower bound: what it does while it starts and ends comes on top.
     sums = added(service.run())
     assert wal_syncs >= 100
