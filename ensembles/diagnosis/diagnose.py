@@ -54,7 +54,13 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
-from ensembles.structure.phases.critical_path import CriticalIo, critical_io, critical_path
+from ensembles.structure.phases.critical_path import (
+    CriticalIo,
+    CriticalTime,
+    critical_io,
+    critical_path,
+    may_meet_inside,
+)
 from ensembles.summaries.collective_steps import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -186,7 +192,7 @@ RULES: tuple[EvidenceRule, ...] = (
 """All rules. Of those that explain the same calls, the more specific ones come first."""
 
 
-_IO = "io-by-phase"
+_IO, _PATH = "io-by-phase", "critical-path"
 _FAILED = "failed"
 _TRAFFIC = "traffic"
 """The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
@@ -248,7 +254,8 @@ class DiagnosisPass:
             name: need for rule in self._wanted for name, need in rule.NEEDS.items()
         }
         if SUMMARY in self.requests:
-            self.requests[_IO] = SummaryRequest(partial(critical_io, CriticalIo), CriticalIo.columns)
+            for name, kind in ((_IO, CriticalIo), (_PATH, CriticalTime))[: 1 + may_meet_inside(run)]:
+                self.requests[name] = SummaryRequest(partial(critical_io, kind), kind.columns)
             if is_meeting(tuple(run.calls)).any():
                 self.requests[imbalance.ENTRIES] = imbalance.rule.NEEDS[imbalance.ENTRIES]
         if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
@@ -265,7 +272,7 @@ class DiagnosisPass:
         if SUMMARY in summaries:
             case = case_of(run, summaries[SUMMARY])
             case.failed = summaries.get(_FAILED)
-            case.critical = critical_path(run, summaries.get(_IO)) or case.critical
+            case.critical = critical_path(run, summaries.get(_PATH, summaries.get(_IO))) or case.critical
             if _IO in summaries:
                 case.leave_out(summaries[_IO])
         with announced("examining", run.path, len(self._wanted), "causes"):

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_costs
-from ensembles.structure.phases.barriers import MESSAGE_LAYER
+from ensembles.structure.phases.barriers import ENDS, MESSAGE_LAYER, SYNCHRONISING
+from ensembles.structure.phases.detect import detect_phases
 from ensembles.structure.phases.result import TOGETHER, Phases, tasks_meet
 from ensembles.summaries.active_time import IoUnion
 from ensembles.summaries.held_calls import HeldCalls
@@ -259,10 +261,14 @@ class CriticalIo(Summary):
 
 
 class CriticalTime(CriticalIo):
-    """A mergeable summary: the time in I/O on the critical path alone, which the files of a run keep."""
+    """A mergeable summary: the time in I/O on the critical path alone, which the files of a run keep.
+
+    Named phases are divided further where all tasks meet: the path may go through another task from there on.
+    """
 
     results = ("path_s",)
     result_types = ()
+    meaning = 4
 
 
 class Busy:
@@ -332,11 +338,26 @@ def critical_io(of: type[CriticalIo], run: RecordedRun) -> CriticalIo:
 
     Its phases are those at whose ends tasks wait for each other.
     """
-    phases, meets = run.phases, tasks_meet(run.info, run.phases)
+    meets = tasks_meet(run.info, run.phases)
+    phases = _between_meetings(run) if of is CriticalTime and may_meet_inside(run) else run.phases
     windows = phases if meets and phases is not None and phases.rule in TOGETHER else None
     low_s, high_s, from_calls = recorder_costs(run.info, run.length_s)
     recorder = (5e8 * (low_s + high_s), from_calls)
     return of(windows, meets, not meets or run.info.most_threads > 1, recorder)
+
+
+def may_meet_inside(run: RecordedRun) -> bool:
+    """Check whether tasks may meet inside phases, which the program named."""
+    named = run.phases is not None and run.phases.rule == "named"
+    return named and any(call.name in SYNCHRONISING - ENDS for call in run.calls)
+
+
+def _between_meetings(run: RecordedRun) -> Phases | None:
+    """Find the phases between barriers; those of the run if there are none of all tasks."""
+    try:
+        return detect_phases(run, "barriers")
+    except EnsioError:
+        return run.phases
 
 
 def critical_path(run: RecordedRun, found: CriticalIo | None) -> CriticalPath | None:

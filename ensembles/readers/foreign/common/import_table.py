@@ -142,9 +142,8 @@ class ImportedSource:
         for block in self._trace.blocks(BLOCK_EVENTS):
             columns = _whole(block)
             asked, more = columns["requested"], unsound(columns)
-            beyond = (asked > 0) & (
-                columns["moved"] > asked.view("i8")
-            )  # no call moves more than it asks for
+            # No call moves more than it asks for.
+            beyond = (asked > 0) & (columns["moved"] > asked.view("i8"))
             beyond = beyond if more is None else beyond | more
             if beyond.any():
                 self._impossible += int(beyond.sum())

@@ -90,3 +90,21 @@ def test_barriers_that_separate_phases_are_not_inside(
 ) -> None:
     assert main(["phases", str(madbench), "--by", "barriers", "--json"]) == 0
     assert "waiting_inside" not in json.loads(capsys.readouterr().out)
+
+
+def test_the_critical_path_changes_its_task_at_barriers_inside_named_phases(
+    madbench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = en.open(madbench)
+    events = run.events
+    is_barrier = np.array([call.name == "MPI_Barrier" for call in events.calls])[events.call]
+    entries = np.sort(events.start[is_barrier].reshape(run.tasks, -1), axis=1).max(axis=0)
+    window = np.searchsorted(np.sort(entries), events.start, side="right")
+    path_ns = 0
+    for number in np.unique(window[~is_barrier]):
+        mine = np.flatnonzero((window == number) & ~is_barrier)
+        last = events.rank[mine[np.argmax(events.end[mine])]]
+        path_ns += events.duration[mine[events.rank[mine] == last]].sum()
+    assert main(["info", str(madbench), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["time_in_io"]
+    assert told["io_s"] == pytest.approx(path_ns / 1e9, rel=1e-3)
