@@ -81,9 +81,9 @@ class LayerTraffic(Summary):
         for thread in list(self._open):
             first = outer[slice(*np.searchsorted(key[outer], [thread, thread + 1]))][:1]
             if len(first):
-                last_start, waiting = self._open.pop(thread)
+                last_start, sums = self._open.pop(thread)
                 if last_start >= start[first[0]]:
-                    for kind, traffic in waiting.items():
+                    for kind, traffic in sums.items():
                         self._add(chunk, int(call[first[0]]), kind, traffic)
         inner = np.flatnonzero(moves[order])
         if not len(inner):
