@@ -193,4 +193,4 @@ def test_the_time_of_the_recorder_is_that_of_a_thread_of_the_busiest_task(tmp_pa
     account = diagnose(run, SUMMED).account
     assert account is not None
     (entry,) = (each for each in account.entries if each.id == "recorder")
-    assert entry.time_s == pytest.approx(10_000 * 75e-9 / 4)
+    assert entry.time_s == pytest.approx(10_000 * (55e-9 + 115e-9) / 2 / 4)
