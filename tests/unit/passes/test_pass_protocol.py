@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from synthetic_runs import synthetic_run
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.model.events import OPS, Events
 from ensembles.passes import executors
 from ensembles.passes.executors import ProcessExecutor, ThreadExecutor
@@ -105,11 +105,10 @@ def test_a_summary_alone_and_in_a_group_is_prepared_and_finalized(
 
 def test_a_rule_s_summary_is_prepared_and_finalized(run_path: Path) -> None:
     seen = []
-    rule = SimpleNamespace(
-        ID="x",
-        NEEDS={"writes": SummaryRequest(partial(Writes, RANK_ORDER, 2))},
-        preconditions=lambda run: None,
-        evaluate=lambda run, summaries: seen.append(summaries["writes"].writes) or [],
+    rule = EvidenceRule(
+        "x",
+        lambda case, writes: seen.append(writes.writes),
+        {"writes": SummaryRequest(partial(Writes, RANK_ORDER, 2))},
     )
     run = en.open(run_path)
     diagnose(run, [rule])
