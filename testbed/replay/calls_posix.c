@@ -119,6 +119,7 @@ static int is_open(const struct open_file *file)
     X(unlinkat, 1, unlinkat(AT_FDCWD, file->path, 0), .on = NAMED_FILE) \
     X(remove, 1, remove(file->path), .on = NAMED_FILE) \
     X(readlink, 1, readlink(file->path, ignored_name, sizeof ignored_name) < 0 ? -1 : 0, .on = NAMED_FILE) \
+    X(realpath, 1, realpath(file->path, ignored_name) ? 0 : -1, .on = NAMED_FILE) \
     X(rename, 1, moved_away(file->path), .on = NAMED_FILE) \
     X(chmod, 1, chmod(file->path, 0666), .on = NAMED_FILE) \
     X(truncate, 1, truncate(file->path, operation->bytes), .on = NAMED_FILE) \

@@ -31,7 +31,7 @@ _COLUMNS = tuple(name for name in COLUMNS if name not in MISSING)
 _SAME_NAMES = {
     "posix": "open openat creat close lseek read write pread pwrite readv writev preadv pwritev fsync "
     "fdatasync ftruncate fallocate fstat fcntl_lock flock stat lstat fstatat access unlink unlinkat remove "
-    "mkdir rmdir opendir readdir closedir readlink rename chmod truncate sync_file_range",
+    "mkdir rmdir opendir readdir closedir readlink realpath rename chmod truncate sync_file_range",
     "stdio": "fopen fdopen fclose fseek rewind ftell fread fwrite fprintf fputc fgetc fflush setvbuf",
     "mpiio": "open close read_at write_at read_at_all write_at_all read_all write_all read write seek sync "
     "set_size set_view",

@@ -24,7 +24,7 @@ from ensembles.workloads.recorded.costs import epochs
 from ensembles.workloads.recorded.placement import align, even, gather
 from ensembles.workloads.recorded.plan_of_run import flags_of_opens
 
-_LOOKUPS = ("posix.stat", "posix.lstat", "posix.fstatat", "posix.access", "posix.readlink")
+_LOOKUPS = ("posix.stat", "posix.lstat", "posix.fstatat", "posix.access", "posix.readlink", "posix.realpath")
 _CHANGES_PATH = ("posix.unlink", "posix.unlinkat", "posix.remove", "posix.rename", "posix.truncate")
 
 
