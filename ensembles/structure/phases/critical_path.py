@@ -15,7 +15,7 @@ from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_costs
 from ensembles.structure.phases.barriers import ENDS, MESSAGE_LAYER, SYNCHRONISING
 from ensembles.structure.phases.detect import detect_phases
-from ensembles.structure.phases.result import TOGETHER, Phases, tasks_meet
+from ensembles.structure.phases.result import TOGETHER, Phases, phases_of_calls, tasks_meet
 from ensembles.summaries.active_time import IoUnion
 from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows, sum_by_keys
@@ -125,10 +125,7 @@ class CriticalIo(Summary):
         if self._union is not None:
             self._union.add(chunk)
         self._names = self._names or tuple(call.name for call in chunk.calls)
-        phase = np.ones(len(chunk), np.int64)
-        if self._phases is not None:
-            make = self._phases.phase_index
-            phase = chunk.remembered(("phase", id(self._phases)), lambda all_: np.maximum(make(all_), 0))
+        phase = phases_of_calls(self._phases, chunk) + (self._phases is None)
         is_io, inner, end = is_io_of_calls(chunk.calls)[chunk.call], chunk.depth != 0, chunk.end
         outer, waits = is_io & ~inner, ~is_io & inner
         sums = {
