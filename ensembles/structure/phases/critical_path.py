@@ -137,7 +137,7 @@ class CriticalIo(Summary):
         }
         keys: dict[str, np.ndarray] = {"phase": phase, "rank": chunk.rank, "thread": chunk.thread}
         first, last = np.where(outer, chunk.start, _NEVER), np.where(outer, end, -_NEVER)
-        taken = (phase > 0) & (is_io | inner)
+        taken = is_io | inner
         self._threads.add_summed(sum_by_keys(keys, sums, {"start_ns": first}, {"end_ns": last}, taken))
         mine = np.flatnonzero(_is_waiting(chunk.calls)[chunk.call] & ~inner & (phase > 0))
         self._waits.add(
@@ -250,10 +250,14 @@ class CriticalIo(Summary):
         # A task may be in the next phase already: that begins when the one before has ended.
         end = np.full(len(begin), np.iinfo(np.int64).min)
         np.maximum.at(end, phase, tasks["end_ns"])
-        by_end = last[np.argsort(end[phase[last]], kind="stable")]
+        by_end = last[np.lexsort((end[phase[last]], phase[last] == 0))]
         ends = end[phase[by_end]]
         begun = np.maximum(begin[phase[by_end]], np.append(begin.min(), ends[:-1]))
-        io_s = min(1e-9 * float(np.minimum(busy[by_end], ends - begun).sum()), self.in_io_s)
+        length = ends - begun
+        if phase[by_end[-1]] == 0:  # calls outside of all phases, which lie around these
+            inside = np.minimum(ends[:-1], ends[-1]) - np.maximum(begun[:-1], begin[0])
+            length[-1] = ends[-1] - begin[0] - np.maximum(inside, 0).sum()
+        io_s = min(1e-9 * float(np.minimum(busy[by_end], length).sum()), self.in_io_s)
         return io_s, io_s
 
 
