@@ -14,6 +14,7 @@ from ensembles.model.events import OPS, Call, Events, is_io_of_calls
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.run.selection import Selection
+from ensembles.structure.phases.result import phases_of_calls
 from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows, sum_by_keys
 from ensembles.summaries.nesting import Nesting
 
@@ -36,14 +37,6 @@ _TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
 
 ROW = ("phase", "rank", "call", "size", "depth")
 """Columns by which the shared evidence (`Evidence.calls`) adds up calls."""
-
-
-def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
-    """Return the phase of each call, from 1, or 0: computed once for all summaries of a pass."""
-    if phases is None:
-        return np.zeros(len(chunk), np.int64)
-    make = phases.phase_index
-    return chunk.remembered(("phase", id(phases)), lambda events: np.maximum(make(events), 0))
 
 
 _LOWEST = (STORAGE, ("mpiio",), ("hdf5", "pnetcdf"), ("netcdf",))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.model.calls import STORAGE
+from ensembles.model.distinct import distinct
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.keyed_sums import sum_by_keys
@@ -100,7 +101,7 @@ class LayerTraffic(Summary):
 
     def _carry(self, chunk: Events, key: np.ndarray, order: np.ndarray, waiting: np.ndarray) -> None:
         """Keep the calls at these positions, whose outermost call has not come yet."""
-        for thread in np.unique(key[waiting]).tolist():
+        for thread in distinct(key[waiting]).tolist():
             mine = order[waiting[key[waiting] == thread]]
             last_start, sums = self._open.get(thread, (0, {}))
             for number, calls, bytes_ in _sums(chunk.call, chunk.moved, mine):

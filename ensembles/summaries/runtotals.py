@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.distinct import distinct
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.calltable import SUM_COLUMNS, carried_bits, compute_call_sums
@@ -55,7 +56,7 @@ class LayerTimes(Summary):
             self.time_ns[call] = self.time_ns.get(call, 0) + int(sums.time_ns[number])
         inner_ns = self._nesting.inner_ns(chunk)
         if inner_ns is not None:
-            for number in np.unique(chunk.call[inner_ns > 0]):
+            for number in distinct(chunk.call[inner_ns > 0]):
                 self._add_inner(chunk.calls[number], int(inner_ns[chunk.call == number].sum()))
 
     def _add_inner(self, call: Call, time_ns: int) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.evidence import phases_of_calls
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
 from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MOST_RATIO
@@ -26,6 +25,7 @@ from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
+from ensembles.structure.phases.result import phases_of_calls
 from ensembles.structure.strides import MOST_POSITIONS, StridedReads
 
 HEALTHY_READS = 3

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case, p_of_chance
-from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
+from ensembles.diagnosis.evidence import size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows, tasks_at_once
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
@@ -33,6 +33,7 @@ from ensembles.model.levels import CERTAIN, MOST, NEARLY_ALL
 from ensembles.model.units import count_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.structure.phases.result import phases_of_calls
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ensembles.model.distinct import distinct
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -77,7 +78,7 @@ class Barriers(Summary):
     def meetings(self, ranks: int, clock_error_ns: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Find the moments as `moments_ns`, and which of them are barriers, which move no data."""
         found = self._moments_by_kind(ranks, clock_error_ns)
-        moments = np.unique(np.concatenate([each for _, each in found])) if found else np.empty(0, np.int64)
+        moments = distinct(np.concatenate([each for _, each in found])) if found else np.empty(0, np.int64)
         barriers = [each for name, each in found if name not in _DATA | _UNEQUAL]
         return moments, np.isin(moments, np.concatenate(barriers)) if barriers else np.zeros(
             len(moments), bool
@@ -106,7 +107,7 @@ class Barriers(Summary):
         inside = (meeting < len(moments)) & (moments[np.minimum(meeting, len(moments) - 1)] <= end)
         left = np.full(len(moments), np.iinfo(np.int64).max)
         np.minimum.at(left, meeting[inside], end[inside])
-        return np.unique(np.where(left < np.iinfo(np.int64).max, left, moments))
+        return distinct(np.where(left < np.iinfo(np.int64).max, left, moments))
 
     def _moments_by_kind(self, ranks: int, clock_error_ns: int) -> list[tuple[str, np.ndarray]]:
         """Find the moments at which (nearly) all ranks met in calls of a kind, with the function's name."""

@@ -15,7 +15,7 @@ from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_costs
 from ensembles.structure.phases.barriers import ENDS, MESSAGE_LAYER, SYNCHRONISING
 from ensembles.structure.phases.detect import detect_phases
-from ensembles.structure.phases.result import TOGETHER, Phases, tasks_meet
+from ensembles.structure.phases.result import TOGETHER, Phases, phases_of_calls, tasks_meet
 from ensembles.summaries.active_time import IoUnion
 from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows, sum_by_keys
@@ -125,10 +125,7 @@ class CriticalIo(Summary):
         if self._union is not None:
             self._union.add(chunk)
         self._names = self._names or tuple(call.name for call in chunk.calls)
-        phase = np.ones(len(chunk), np.int64)
-        if self._phases is not None:
-            make = self._phases.phase_index
-            phase = chunk.remembered(("phase", id(self._phases)), lambda all_: np.maximum(make(all_), 0))
+        phase = phases_of_calls(self._phases, chunk) + (self._phases is None)
         is_io, inner, end = is_io_of_calls(chunk.calls)[chunk.call], chunk.depth != 0, chunk.end
         outer, waits = is_io & ~inner, ~is_io & inner
         sums = {
@@ -140,7 +137,7 @@ class CriticalIo(Summary):
         }
         keys: dict[str, np.ndarray] = {"phase": phase, "rank": chunk.rank, "thread": chunk.thread}
         first, last = np.where(outer, chunk.start, _NEVER), np.where(outer, end, -_NEVER)
-        taken = (phase > 0) & (is_io | inner)
+        taken = is_io | inner
         self._threads.add_summed(sum_by_keys(keys, sums, {"start_ns": first}, {"end_ns": last}, taken))
         mine = np.flatnonzero(_is_waiting(chunk.calls)[chunk.call] & ~inner & (phase > 0))
         self._waits.add(
@@ -253,10 +250,14 @@ class CriticalIo(Summary):
         # A task may be in the next phase already: that begins when the one before has ended.
         end = np.full(len(begin), np.iinfo(np.int64).min)
         np.maximum.at(end, phase, tasks["end_ns"])
-        by_end = last[np.argsort(end[phase[last]], kind="stable")]
+        by_end = last[np.lexsort((end[phase[last]], phase[last] == 0))]
         ends = end[phase[by_end]]
         begun = np.maximum(begin[phase[by_end]], np.append(begin.min(), ends[:-1]))
-        io_s = min(1e-9 * float(np.minimum(busy[by_end], ends - begun).sum()), self.in_io_s)
+        length = ends - begun
+        if phase[by_end[-1]] == 0:  # calls outside of all phases, which lie around these
+            inside = np.minimum(ends[:-1], ends[-1]) - np.maximum(begun[:-1], begin[0])
+            length[-1] = ends[-1] - begin[0] - np.maximum(inside, 0).sum()
+        io_s = min(1e-9 * float(np.minimum(busy[by_end], length).sum()), self.in_io_s)
         return io_s, io_s
 
 

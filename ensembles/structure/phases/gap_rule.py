@@ -239,7 +239,7 @@ def _are_narrow(width: np.ndarray, chosen: np.ndarray) -> bool:
 def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int) -> bool:
     """Check that most calls are in stretches of at least half of the ranks; others make gaps too."""
     stretch = _stretch_of(start, gap_to)
-    members = np.bincount(np.unique(stretch * np.int64(ranks) + place) // ranks, minlength=len(gap_to) + 1)
+    members = np.bincount(distinct(stretch * np.int64(ranks) + place) // ranks, minlength=len(gap_to) + 1)
     return bool(np.mean(2 * members[stretch] >= ranks) > 0.5)
 
 

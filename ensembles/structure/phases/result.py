@@ -225,6 +225,14 @@ MEETINGS = ("named", "barriers")
 """Rules whose phases all tasks end together, whatever started the tasks."""
 
 
+def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
+    """Return the phase of each call, from 1, or 0: computed once for all summaries of a pass."""
+    if phases is None:
+        return np.zeros(len(chunk), np.int64)
+    make = phases.phase_index
+    return chunk.remembered(("phase", id(phases)), lambda events: np.maximum(make(events), 0))
+
+
 def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     """Check whether the slowest task of a phase is the one for which the others wait.
 

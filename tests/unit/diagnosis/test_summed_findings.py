@@ -14,6 +14,7 @@ from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.without_calls import EvidenceOfSums
+from ensembles.structure.library_time import CALL_S
 
 SUMMED = [rule.of_sums() for rule in RULES if isinstance(rule, EvidenceRule) and rule.summed is not None]
 """Rules of sums. Made runs keep their calls too, and so have the sums of all modes."""
@@ -193,4 +194,4 @@ def test_the_time_of_the_recorder_is_that_of_a_thread_of_the_busiest_task(tmp_pa
     account = diagnose(run, SUMMED).account
     assert account is not None
     (entry,) = (each for each in account.entries if each.id == "recorder")
-    assert entry.time_s == pytest.approx(10_000 * (55e-9 + 115e-9) / 2 / 4)
+    assert entry.time_s == pytest.approx(10_000 * sum(CALL_S["trace"]) / 2 / 4)

@@ -6,20 +6,20 @@ from builders import make_events
 
 from ensembles.model.events import Call
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.structure.phases.result import Phases
+from ensembles.structure.phases.result import AnnotatedPhases, Phases
 
 CALLS = (Call("write", "posix", "write"), Call("MPI_Barrier", "mpisync", "wait"))
 MS = 1_000_000
 
 
-def path_of(rows, cuts_ms, parts=1):
+def path_of(rows, cuts_ms, parts=1, named=None):
     """Rows of rank, start and duration in ms, call, depth, and perhaps thread."""
     rank, start, duration, call, depth, thread = np.array([(*row, 0)[:6] for row in rows]).T
     columns = {"rank": rank, "start": start * MS, "duration": duration * MS, "call": call, "depth": depth}
     columns["thread"] = thread
     events = make_events(columns, CALLS, order_by="end")
     cuts = np.array(cuts_ms, np.int64) * MS
-    phases = Phases.between("barriers", 1.0, cuts, [events.start[events.call == 0]])
+    phases = named or Phases.between("barriers", 1.0, cuts, [events.start[events.call == 0]])
     whole = CriticalIo(phases)
     for ranks in np.array_split(np.unique(events.rank), parts):
         one = CriticalIo(phases)
@@ -66,3 +66,14 @@ def test_a_task_that_returns_last_may_have_waited_inside_the_phase():
     # The same in a barrier inside an I/O call, as HDF5 makes.
     rows = [(0, 0, 80, 0, 0), (0, 81, 2, 0, 0), (1, 0, 81, 0, 0), (1, 10, 70, 1, 1), (1, 81, 3, 0, 0)]
     assert path_of(rows, []) == pytest.approx(0.082)
+
+
+def test_io_outside_of_named_phases_is_on_the_path():
+    """It lies before two phases, between them, and behind them."""
+    begin, end = np.array([[40, 80], [60, 90]]) * MS
+    named = Phases.from_annotated(AnnotatedPhases(("a", "b"), np.zeros(2, int), begin, end, np.arange(1, 3)))
+    rows = [(0, 0, 30, 0, 0), (0, 40, 15, 0, 0), (0, 65, 10, 0, 0), (0, 80, 10, 0, 0), (0, 95, 5, 0, 0)]
+    assert path_of(rows, [], named=named) == pytest.approx(0.070)
+    assert path_of(rows[:4], [], named=named) == pytest.approx(0.065)
+    assert path_of(rows[:1], [], named=named) == pytest.approx(0.030)
+    assert path_of(rows[1:2], [], named=named) == pytest.approx(0.015)
