@@ -10,7 +10,7 @@ from test_mpi import FLAVOURS, compiled
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
 
-WITHOUT = r"(\d) of the 2 ranks that called MPI_Init \(rank [01, ]+\) ended without MPI_Finalize"
+WITHOUT = r"(\d) of the 2 ranks that called MPI_Init \(ranks: [01-]+\) ended without MPI_Finalize"
 KILLED = r"did not end its recording \(still running, killed, or left by .*\): \d+ \(rank [01]\) on"
 
 

@@ -464,7 +464,7 @@ def _notes_on_mpi_ends(spools: Sequence[Spool]) -> list[str]:
         return []
     ranks = some_spans_text(find_spans([spool.head.rank for spool in without]))
     return [
-        f"{len(without)} of the {count_text(len(begun), 'rank')} that called MPI_Init (rank {ranks}) "
+        f"{len(without)} of the {count_text(len(begun), 'rank')} that called MPI_Init (ranks: {ranks}) "
         "ended without MPI_Finalize: the run may have been stopped early"
     ]
 
