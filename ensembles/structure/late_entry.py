@@ -16,7 +16,7 @@ from ensembles.model.levels import MOST, RARE, SIGNIFICANT
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.late_calls import LEAST_RATIO
-from ensembles.summaries.collective_steps import CollectiveEntries
+from ensembles.summaries.collective_steps import CollectiveEntries, is_meeting
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
@@ -207,9 +207,9 @@ def leaves_later(entries: CollectiveEntries, run: RecordedRun, rank: int) -> tup
     By how much it leaves later than the other tasks in the median, summed over the calls of the function
     where that is most, s, and the function. 0 and ``""``: it does not, or the calls cannot be compared.
     """
-    found = (0.0, "")
+    found, meets = (0.0, ""), is_meeting(run.calls)
     for call, ranks, _, start_ns, time_ns in _calls_of_all(entries, run):
-        if run.calls[call].layer != "mpiio" and rank in ranks and len(ranks) > 1:
+        if meets[call] and run.calls[call].layer != "mpiio" and rank in ranks and len(ranks) > 1:
             leaves_ns = _beyond_others(start_ns + time_ns)
             found = max(found, (1e-9 * float(leaves_ns[np.searchsorted(ranks, rank)]), run.calls[call].name))
     return found

@@ -1,7 +1,4 @@
-"""Waiting inside phases: in collective calls of MPI, before the last I/O call of a task in the phase.
-
-Whether a run shows that its tasks wait for each other at the ends of its phases.
-"""
+"""Waiting inside phases: in collective calls of MPI, before the last I/O call of a task in the phase."""
 
 from __future__ import annotations
 
