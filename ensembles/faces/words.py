@@ -274,7 +274,7 @@ WORDS = {
     "gate.single_runs": (
         "these are single runs, which do not show how much they vary: compare several per group"
     ),
-    "compare.runs": "whole runs[ of {group}] {verdict}: {how}.",
+    "compare.runs": "in I/O, whole runs[ of {group}] {verdict}: {how}.",
     "compare.kind": (
         "{what}{verdict}[, {direction}][ ({moved})][ (median {median:ratio})][ (median of {group} "
         "{median_of:ratio})][: {why}]."
