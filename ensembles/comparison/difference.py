@@ -257,8 +257,7 @@ class Difference:
             told.append(f"they move {ratio_text(self.bytes_ratio)} the bytes")
         if shown := self.shown(also):
             told += [f"{self.label(each.what)} {each.text}" for each in self.times if each.what == "span_s"]
-            each = "each task: " if self.tasks > 1 else ""
-            told.append(each + ", ".join(one.text for one in shown))
+            told.append("each task: " * (self.tasks > 1) + ", ".join(one.text for one in shown))
         if self.is_certain and (causes := [one for one in self.causes if (one.loss_s > 0) == self.is_longer]):
             told.append(f"diagnosis: {', '.join(one.text for one in causes)}")
         if self.did_less:
