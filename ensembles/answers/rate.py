@@ -129,9 +129,9 @@ def _parts(found: RunRates, rates: Rates) -> Iterator[Table | Paragraph]:
         return
     mean, best = rates.mean_bytes_per_s, rates.window_bytes_per_s
     values: dict[str, Any] = {"op": rates.op, "bytes": rates.bytes, "active_s": rates.active_s}
-    values |= {"mean": mean, "best": best, "window_s": rates.cell_s}
     # Where calls are shorter than a cell, no cell shows the rate at which they move bytes.
-    yield (Statement("rate.mean", values | {"is_peak": best >= mean, "is_no_peak": best < mean}),)
+    values |= {"mean": mean, "peak": best if best >= mean else None, "window_s": rates.cell_s}
+    yield (Statement("rate.mean", values),)
     rows = [
         (
             plateau.from_s,

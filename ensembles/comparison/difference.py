@@ -159,7 +159,7 @@ class Difference:
 
     @property
     def is_certain(self) -> bool:
-        """Whether whole runs certainly take another time."""
+        """Whether whole runs certainly take another time in I/O."""
         return self.whole is not None and self.whole.is_certain(self.level)
 
     def longer_runs(self, factor: float = 1.0) -> list[TimeChange]:
@@ -223,7 +223,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """Whether whole runs take longer: ``are slower``, ``are not certainly faster``."""
+        """Whether whole runs take longer in I/O: ``are slower``, ``are not certainly faster``."""
         if self.whole is None:
             return "have no common time"
         if self.is_certain:
@@ -247,7 +247,7 @@ class Difference:
         return asdict(self) | {"losses": losses, "causes": causes, "sentence": self.sentence()}
 
     def sentence(self, also: Sequence[str] = ()) -> str:
-        """Say by how much whole runs are longer, with the evidence, and then which entries hold that."""
+        """Say by how much whole runs are longer in I/O, with the evidence, then span and entries."""
         told = []
         if self.whole is not None:
             doubt = "" if self.is_certain else ": not certain"
@@ -256,8 +256,8 @@ class Difference:
         if self.is_longer and self.bytes_ratio is not None and self.bytes_ratio > 1 / (1 - self.margin):
             told.append(f"they move {ratio_text(self.bytes_ratio)} the bytes")
         if shown := self.shown(also):
-            each = "each task: " if self.tasks > 1 else ""
-            told.append(each + ", ".join(one.text for one in shown))
+            told += [f"{self.label(each.what)} {each.text}" for each in self.times if each.what == "span_s"]
+            told.append("each task: " * (self.tasks > 1) + ", ".join(one.text for one in shown))
         if self.is_certain and (causes := [one for one in self.causes if (one.loss_s > 0) == self.is_longer]):
             told.append(f"diagnosis: {', '.join(one.text for one in causes)}")
         if self.did_less:

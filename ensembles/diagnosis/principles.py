@@ -288,8 +288,8 @@ ADVICE_OF_CALLS = {
     "or WRITE to standard output: write more in each, or to a unit of OPEN)",
     "seek": "leave the seeks out where the next bytes follow, and give a stream that jumps a small buffer: a "
     "seek fills it anew; pread and pwrite take the offset; Python's open() seeks too: keep the file open",
-    "descriptor": "ask or change once for all records instead of for each, such as the size of a file before "
-    "its first write",
+    "descriptor": "ask, change or map once for all records instead of for each: set the size of a file "
+    "before its first write, and keep a file mapped",
     "lock": "lock once for many records, and do less while the lock is held: a call waits as long as another "
     "task holds it; a file or a range for each task needs none",
     "path": "look a path up once, or read its folder once instead of asking for each path",

@@ -36,8 +36,8 @@ WORDS = {
     ),
     "rate.none": "{op}: no bytes",
     "rate.mean": (
-        "{op}: {bytes:bytes} over {active_s:s} of active I/O ({mean:bytes/s} mean[is_peak?, {best:bytes/s} "
-        "peak, {window_s:s} window][is_no_peak?; {best:bytes/s} in the best {window_s:s}, pauses included])"
+        "{op}: {bytes:bytes} over {active_s:s} of active I/O ({mean:bytes/s} mean[, {peak:bytes/s} "
+        "peak, {window_s:s} window])"
     ),
     "rate.plateaus": "{count:n plateau}[; {outside:share} of the bytes moved outside of plateaus]",
     "rate.no_plateau": "No plateau: nowhere do {calls:n call} keep one rate and move 1 % of the bytes.",
@@ -274,7 +274,7 @@ WORDS = {
     "gate.single_runs": (
         "these are single runs, which do not show how much they vary: compare several per group"
     ),
-    "compare.runs": "whole runs[ of {group}] {verdict}: {how}.",
+    "compare.runs": "in I/O, whole runs[ of {group}] {verdict}: {how}.",
     "compare.kind": (
         "{what}{verdict}[, {direction}][ ({moved})][ (median {median:ratio})][ (median of {group} "
         "{median_of:ratio})][: {why}]."
@@ -338,7 +338,7 @@ WORDS = {
         "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate]"
     ),
     "diagnose.gain_likely": (
-        "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, and up to {high_s:s} at most"
+        "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, {high_s:s} at most"
     ),
     "diagnose.gain_unknown": "gain not known",
     "diagnose.none": (

@@ -138,7 +138,7 @@ def test_one_slow_run_against_four_baselines_fails(runs):
     failed = ensio(*a, "--with", runs["c0"], "--fail-on", "slower=100%")
     assert failed.returncode == 1
     assert re.search(
-        r"ensio: failed: I/O of critical path .*, × 2\.9\d \(p \S+\); each task: ", failed.stderr
+        r"ensio: failed: I/O of critical path .*, × 2\.9\d \(p \S+\); span .*; each task: ", failed.stderr
     )
     times_s = [[total_io_s(path) for path in group] for group in (a, [runs["c0"]])]
     more_s = (np.mean(times_s[1]) - np.mean(times_s[0])) / TASKS
@@ -161,7 +161,7 @@ def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
     groups = [[tmp_path / f"{name}{number}" for number in range(2)] for name in ("small", "big", "sync")]
     text = ensio(*groups[0], "--with", *groups[1], "--with", *groups[2]).stdout
     head = " ".join(text.split("\n\n")[0].split())
-    big, sync = head.split("Whole runs of ")[1:]
+    big, sync = head.split("In I/O, whole runs of ")[1:]
     assert re.search(r"posix write -\S+ µs \(× 0\.\d+, 12 calls of \S+ MiB instead of 40 of \S+ MiB\)", big)
     assert "posix sync" not in big
     assert re.search(r"posix write -\S+ µs \(× 0\.\d+, 12 calls of \S+ MiB instead of 40 of \S+ MiB\)", sync)
@@ -211,7 +211,7 @@ def test_what_tests_on_whole_runs_find_is_the_headline_and_fails(tmp_path):
     assert test["p"] == test["holm_p"] == pytest.approx(2 / 252)
     before, after = (np.mean([total_io_s(path) for path in group]) for group in (fast, slow))
     words = " ".join(done.stdout.split())
-    assert words.startswith("fails --fail-on slower=10% Whole runs are slower: time in I/O ")
+    assert words.startswith("fails --fail-on slower=10% In I/O, whole runs are slower: time in I/O ")
     (change,) = (one for one in found["run_times"] if one["what"] == "io_time_s")
     assert change["ratio"] == pytest.approx(after / before)
     assert f", × {after / before:.3g} (p {change['adjusted_p']:.2g})" in words
@@ -258,16 +258,18 @@ def test_fewer_tasks_that_do_the_io_are_not_faster(tmp_path):
     assert after == pytest.approx(totals["io_time_s"]["typical"][1])
     done = ensio(*shared, "--with", *alone, "--fail-on", "slower=10%")
     words = " ".join(done.stdout.split())
-    assert words.startswith("fails --fail-on slower=10% Whole runs are slower: I/O of critical path ")
+    assert words.startswith("fails --fail-on slower=10% In I/O, whole runs are slower: I/O of critical path ")
     assert re.search(r"time in I/O, all tasks \S+ ms \S+ ms × 0\.7", words)
     assert done.returncode == 1
     # The other way round, calls are a third longer each, and neither the path nor the tasks are a slowdown.
     back = ensio(*alone, "--with", *shared, "--fail-on", "slower=50%")
     assert back.returncode == 0
-    assert back.stdout.startswith("passes --fail-on slower=50%\nWhole runs are faster: I/O of critical path ")
+    assert back.stdout.startswith(
+        "passes --fail-on slower=50%\nIn I/O, whole runs are faster: I/O of critical path "
+    )
     assert "failed" not in back.stderr
     single = ensio(shared[0], alone[0], "--fail-on", "slower=10%")
-    assert single.stdout.splitlines()[1].startswith("Whole runs are slower: I/O of critical path ")
+    assert single.stdout.splitlines()[1].startswith("In I/O, whole runs are slower: I/O of critical path ")
     assert single.returncode == 1
 
 
@@ -294,9 +296,9 @@ def test_of_single_runs_the_report_says_what_the_command_says(tmp_path):
     words = " ".join(ensio(*paths).stdout.split("\n\n")[0].split())
     ratio = total_io_s(paths[1]) / total_io_s(paths[0])
     assert re.fullmatch(
-        rf"Whole runs are not certainly slower: time in I/O \S+ ms → \S+ ms, × {ratio:.3g}: not certain "
-        rf"\(p \S+ if runs vary by 100 %\); posix write \+\S+ ms \(× {ratio:.3g}\), "
-        r"outside of these calls -\S+ ms \(× 0\.98\d?\)\.",
+        rf"In I/O, whole runs are not certainly slower: time in I/O \S+ ms → \S+ ms, × {ratio:.3g}: not "
+        rf"certain \(p \S+ if runs vary by 100 %\); span 9\.90 s → 9\.90 s, × 1; posix write \+\S+ ms "
+        rf"\(× {ratio:.3g}\), outside of these calls -\S+ ms \(× 0\.98\d?\)\.",
         words,
     )
     assert main(["report", *map(str, paths), "-o", str(tmp_path / "both.html")]) == 0
@@ -311,7 +313,7 @@ def test_another_number_of_calls_is_the_headline_without_any_test(runs):
     done = ensio(runs["a0"], runs["f0"])
     headlines, _, _ = done.stdout.partition("\n\n")
     assert ", 1,920 calls instead of 960)" in " ".join(headlines.split())
-    assert headlines.startswith("Whole runs are slower: I/O of critical path ")
+    assert headlines.startswith("In I/O, whole runs are slower: I/O of critical path ")
     assert headlines.count("25 %") == " ".join(headlines.split()).count("if runs vary by 25 %") == 1
     found = result(runs["a0"], runs["f0"])
     # Twice the time of one kind of calls is not certain of one run each, that of the whole run is.
@@ -381,7 +383,7 @@ def test_as_many_calls_of_another_size_are_different_by_their_size(tmp_path):
         r"failed: time in I/O .*, × 2 \(p 0.028 if runs vary by 25 %\); they move × 4 the bytes", done.stderr
     )
     assert ", 200 calls of 1.00 MiB instead of 200 of 256 KiB)" in " ".join(done.stdout.split())
-    assert "; they move × 4 the bytes; posix write +" in " ".join(done.stdout.split())
+    assert "; they move × 4 the bytes; span " in " ".join(done.stdout.split())
     assert result(*both)["direction"] is None
     # Of the same size they would be.
     assert result(*both, "--call", "write")["shift"]["median_ratio"] == pytest.approx(2, rel=0.05)
@@ -538,7 +540,7 @@ def test_three_groups_of_five_small_runs_have_p_values(tmp_path: Path) -> None:
     assert in_steps_s >= max(io_s[1]) * (1 - 1e-9)
     text = executed(*command).stdout
     assert max(len(line) for line in text.splitlines() if "/" not in line) <= 80
-    assert text.startswith("Whole runs of slow0 and 4 more are slower: I/O of critical path ")
+    assert text.startswith("In I/O, whole runs of slow0 and 4 more are slower: I/O of critical path ")
     table = " ".join(text[text.index("mean time a run") :].split())
     for one in found["ops"]:
         times = " → ".join(map(seconds_text, one["totals"][1]["typical"]))

@@ -177,7 +177,7 @@ def test_four_and_four_runs_can_be_significant_on_the_critical_path():
     assert tests["io_time_s"].holm_p == pytest.approx(4 / 70)
     words = " ".join(str(answer_comparisons(found)).split())
     first = words[: words.index("a run, mean")]
-    assert first.startswith("Whole runs are slower: I/O of critical path ")
+    assert first.startswith("In I/O, whole runs are slower: I/O of critical path ")
     assert "; each task: posix sync +" in first
     assert words.index(", 1,536 calls instead of 48)") < words.index("a run, mean")
 

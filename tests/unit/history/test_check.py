@@ -64,7 +64,8 @@ def test_what_is_slower_and_what_is_not_is_said(tmp_path: Path, nights: list[Run
     history = history_of(tmp_path, [*nights, *changed])
     found = check(history, "nightly")
     assert re.search(
-        r"^I/O of critical path \S+ ms → \S+ s, × 4\.\d+ \(p \S+\); each task: posix write \+\S+ s "
+        r"^I/O of critical path \S+ ms → \S+ s, × 4\.\d+ \(p \S+\); span \S+ ms → \S+ s, × 4\.\d+; "
+        r"each task: posix write \+\S+ s "
         r"\(× 4[.\d]*\), outside of these calls \+\S+ ms \(× 4\.\d+\), since run 9 of \S+ \(half=second\)$",
         found.reason,
     ), found.reason

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ensembles.answers.rate import RunRates, _parts
+from ensembles.faces.words import cell
 from ensembles.model.events import Call, Events
 from ensembles.structure.rates import divided, find_plateaus, median, quantiles
 from ensembles.summaries.rate import RateCurve
@@ -99,6 +101,8 @@ def test_short_calls_far_apart_have_the_rate_of_their_time():
     # A window cannot hold more than the calls that begin in it, and one.
     in_window = (1 << 20) * (rates.cell_s / 10e-3 + 1)
     assert 0 < rates.window_bytes_per_s <= in_window / rates.cell_s < rates.mean_bytes_per_s
+    (told, *_), *_ = _parts(RunRates("", (rates,), {"read": []}, curve), rates)
+    assert "peak" not in cell(told, "")
 
 
 def test_no_bytes_no_plateaus():

@@ -79,6 +79,18 @@ def test_tasks_that_meet_inside_a_call_end_no_phase():
     assert_phases(events, truth, "barriers")
 
 
+def test_what_tasks_do_in_a_meeting_is_no_part_of_the_step_after_it():
+    program = Program(4, 3)
+    program.io("pwrite", 2)
+    program.call("MPI_Barrier", np.full(4, 10**9), size=0)
+    program.meet()
+    program.io("pwrite", 2)
+    program.meet()
+    step = find_phases(program.recorded()[0]).steps_without_io()
+    assert step["steps"] == 1
+    assert step["time_s"] < 0.4
+
+
 def test_rows_of_ranks_that_sum_up_equally_often_end_no_phase():
     program = Program(16, 8)
     for _ in range(4):
