@@ -22,7 +22,7 @@ def test_sums_and_critical_path_are_of_one_pass(
     monkeypatch.setenv("ENSIO_CACHE", "0")
     subprocess.run(["tar", "-xJf", CORPUS / f"{name}.tar.xz", "-C", tmp_path], check=True)
     run = en.open(tmp_path / name)
-    assert run.phases is not None  # these come first, and the meetings inside them: the path goes through them
+    assert run.phases is not None  # these and the meetings inside come first: the path goes through them
     passes = []
     whole = RunReading._pass
     monkeypatch.setattr(RunReading, "_pass", lambda *given: passes.append(sorted(given[1])) or whole(*given))
