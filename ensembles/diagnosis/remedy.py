@@ -87,9 +87,9 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     gaining_ns = np.where(np.maximum(saved_ns, high) > 0, case.rows["time_ns"], 0)
     in_calls_s = case.most_s(gaining_ns)
     interval = (min(interval[0], in_calls_s), min(interval[1], in_calls_s))
-    # Without these calls, the rest of the run waits for a processor that others keep busy.
-    busy_s = 0.0 if case.run.info.oversubscribed else case.run.info.processor_wait_s
-    interval, likely_s = (max(interval[0] - busy_s, 0.0), interval[1]), max(gain_s - busy_s, 0.0)
+    # Waiting within these calls for a processor that others keep busy stays: likely their part, at most all.
+    busy_s = 0.0 if case.run.info.oversubscribed else min(case.run.info.processor_wait_s, case.run_s)
+    interval, likely_s = (max(interval[0] - busy_s, 0.0), interval[1]), gain_s * (1 - busy_s / case.run_s)
     outside_s = min(remedy.evidence.get("waiting_s", 0.0), case.run_s)
     interval = (interval[0], max(interval[1], outside_s))
     worth_s = max(interval[1] if interval[0] >= A_TENTH * interval[1] else gain_s, outside_s)

@@ -111,10 +111,14 @@ def test_a_processor_that_others_keep_busy_makes_gains_uncertain(tmp_path: Path)
     quiet, busy = (
         diagnose(io_run(tmp_path / waited, [calls], processor_wait_ns=waited)) for waited in ("0", "40000000")
     )
-    (least, most), (low, high) = (
-        next(each.gain_s for each in one.findings if each.id == "sync-per-write") for one in (quiet, busy)
+    sure, unsure = (
+        next(each for each in one.findings if each.id == "sync-per-write") for one in (quiet, busy)
     )
-    assert least - low == pytest.approx(min(0.04, least))
-    assert high == most
+    assert sure.gain_s
+    assert unsure.gain_s
+    assert sure.gain_s[0] - unsure.gain_s[0] == pytest.approx(min(0.04, sure.gain_s[0]))
+    assert unsure.gain_s[1] == sure.gain_s[1]
+    assert unsure.likely_s == pytest.approx(sure.likely_s * (1 - 0.04 / busy.run_s))
+    assert (unsure.severity, unsure.weight[0]) == (sure.severity, sure.weight[0])
     assert not quiet.crowded
     assert "40.0 ms" in busy.crowded
