@@ -264,25 +264,26 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     >>> finding = Finding("o-sync", 0.9, Where(), {}, (), "", (0.0, 0.02), "")
     >>> sentence(gain_of(finding, is_whole=False))
     'Up to 20.0 ms shorter'
-    >>> wide = Finding("small-requests", 0.9, Where(), {}, (), "", (0.077, 2.9), "", share_s=0.692)
+    >>> wide = Finding("small-requests", 0.9, Where(), {}, (), "", (0.077, 2.9), "", 0.692, likely_s=0.7)
     >>> sentence(gain_of(wide, is_whole=False))
     'Up to 2.90 s shorter, 692 ms by the best estimate'
     """
     if finding.gain_s is None:
         return Statement("diagnose.gain_unknown")
     low_s, high_s = finding.gain_s
-    likely_s = finding.share_s if finding.share_s and low_s <= finding.share_s <= high_s else None
-    is_other = likely_s is not None and seconds_text(likely_s) != seconds_text(high_s)
+    likely_s = min(finding.share_s or 0.0, finding.likely_s)
+    likely_s *= low_s <= likely_s <= high_s
+    is_other = likely_s > 0 and seconds_text(likely_s) != seconds_text(high_s)
     is_open = low_s < A_TENTH * high_s
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
         "likely_s": likely_s if is_other and (is_open or high_s >= FAR * low_s) else None,
     }
-    if is_open and likely_s is not None and likely_s < A_TENTH * high_s:
+    if is_open and 0 < likely_s < A_TENTH * high_s:
         return Statement("diagnose.gain_likely", values, likely_s)
     if is_open:
-        return Statement("diagnose.gain_open", values, likely_s or 0.0)
+        return Statement("diagnose.gain_open", values, likely_s)
     values["low_s"] = None if seconds_text(low_s) == seconds_text(high_s) else low_s
     return Statement("diagnose.gain", values, likely_s or low_s)
 

@@ -174,9 +174,9 @@ def _less(finding: Finding, left: np.ndarray, case: Case) -> Finding:
     if finding.saved_ns is None or finding.gain_s is None:
         return finding
     saved = finding.saved_ns * left
-    whole_s, gain_s = max(case.gain_s(finding.saved_ns), 1e-9), case.gain_s(saved)
-    low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
-    return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), likely_s=gain_s)
+    part = case.gain_s(saved) / max(case.gain_s(finding.saved_ns), 1e-9)
+    gain_s = part * finding.gain_s[0], part * finding.gain_s[1]
+    return replace(finding, saved_ns=saved, gain_s=gain_s, likely_s=part * finding.likely_s)
 
 
 def divide(

@@ -87,8 +87,9 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     gaining_ns = np.where(np.maximum(saved_ns, high) > 0, case.rows["time_ns"], 0)
     in_calls_s = case.most_s(gaining_ns)
     interval = (min(interval[0], in_calls_s), min(interval[1], in_calls_s))
-    # Without these calls, the rest of the run may wait for a processor that others keep busy.
-    busy_s = 0.0 if case.run.info.oversubscribed else case.run.info.processor_wait_s
+    # Waiting within these calls for a processor that others keep busy stays: likely their part, at most all.
+    busy_s = 0.0 if case.run.info.oversubscribed else min(case.run.info.processor_wait_s, case.run_s)
+    likely_s = gain_s * (1 - busy_s / max(case.run_s, 1e-9))
     outside_s = min(remedy.evidence.get("waiting_s", 0.0), case.run_s)
     interval = (max(interval[0] - busy_s, 0.0), max(interval[1], outside_s))
     worth_s = max(interval[1] if interval[0] >= A_TENTH * interval[1] else gain_s, outside_s)
@@ -114,7 +115,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             saved_ns=saved_ns,
             rows=case.evidence.places(rows),
             not_inside=remedy.not_inside,
-            likely_s=gain_s,
+            likely_s=likely_s,
         )
     ]
 

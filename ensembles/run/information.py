@@ -16,7 +16,12 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import MOST_SHOWN, failed_calls_json
 from ensembles.structure.counters import counters_json
 from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
-from ensembles.structure.library_time import library_rows, library_sentences, recorder_text
+from ensembles.structure.library_time import (
+    library_rows,
+    library_sentences,
+    recorder_cost_s,
+    recorder_text,
+)
 from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic
 
@@ -38,6 +43,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     around = _surroundings(run)
     # Counters of another tool include calls that are not traced.
     io_s = max(totals.io_time_ns / NS_PER_S, run.info.counted_io_s)
+    recorder_s = sum(recorder_cost_s(run.info, table.events, run.length_s)) / 2
     return {
         "run": run.path,
         "program": run.info.program,
@@ -87,7 +93,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
-        **between_layers(found.sums, totals.layers),
+        **between_layers(found.sums, totals.layers, recorder_s),
         "calls": _calls(table, totals.layers, run.length_s * max(run.info.threads, 1), io_s),
         "failed_calls": _failed_calls(run, found.sums["failed"]),
         "frequent_sizes": _frequent_sizes(sizes),
@@ -310,17 +316,17 @@ def layer_requests() -> dict[str, SummaryRequest]:
     }
 
 
-def between_layers(found: Mapping[str, Any], times: LayerTimes) -> dict[str, Any]:
+def between_layers(found: Mapping[str, Any], times: LayerTimes, recorder_s: float) -> dict[str, Any]:
     """Return what ``ensio info --json`` has of traffic between layers; None: not all calls are events.
 
-    `found`: summaries of `layer_requests` by name.
+    `found`: summaries of `layer_requests` by name; `recorder_s`: time of the recorder for each call.
     """
     if found["traffic"] is None:
         return {"layer_traffic": None, "read_inside": None, "in_libraries": None, "collective": None}
     return {
         "layer_traffic": traffic_rows(found["traffic"]),
         "read_inside": {name: sums.bytes for name, sums in found["traffic"].read_inside.items()},
-        "in_libraries": library_rows(times, found["traffic"]),
+        "in_libraries": library_rows(times, found["traffic"], recorder_s),
         "collective": found["collective"].to_json(),
     }
 

@@ -14,6 +14,7 @@ from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL, RARE
 from ensembles.model.units import DEFLATE_RATIO, MOST_NAMED, seconds_text, share_text
 
 if TYPE_CHECKING:
+    from ensembles.model.events import Call
     from ensembles.model.run_info import RunInfo
     from ensembles.summaries.layer_traffic import LayerTraffic
     from ensembles.summaries.runtotals import LayerTimes
@@ -82,8 +83,11 @@ def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
     return frozenset(name for name in outermost | inner if name in LIBRARIES)
 
 
-def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any]]:
-    """Return the time inside each library, and its functions with most of it."""
+def library_rows(times: LayerTimes, traffic: LayerTraffic, recorder_s: float = 0.0) -> list[dict[str, Any]]:
+    """Return the time inside each library, and its functions with most of it.
+
+    The time of the recorder between the calls inside, `recorder_s` of each, is taken off.
+    """
     given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in _WORK_ON_OBJECTS)
     stored = sum(
         sums.bytes
@@ -92,12 +96,23 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
     )
     # Chunks that wait in a cache pass their filters in flushes and closes.
     filters = ("sync", "close") if 0 < stored < NEARLY_ALL * given else ()
-    own_ns = {call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks}
+    own_ns: dict[Call, float] = {
+        call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks
+    }
+    layers = layers_with_storage(traffic)
+    inside_ns = max(sum(ns for call, ns in own_ns.items() if call.layer in layers), 1)
+    between_ns = max(1e9 * recorder_s - CLOCK_NS, 0.0) * sum(sums.calls for sums in traffic.inner.values())
+    left = 1 - min(between_ns / inside_ns, 1.0)
+    own_ns = {call: ns * left if call.layer in layers else ns for call, ns in own_ns.items()}
     io_ns = sum(own_ns.values())
     rows = []
-    for layer in layers_with_storage(traffic):
+    for layer in layers:
         mine = sorted(
-            ((ns, times.time_ns[call], call.name) for call, ns in own_ns.items() if call.layer == layer),
+            (
+                (ns, ns + times.inner_ns.get(call, 0), call.name)
+                for call, ns in own_ns.items()
+                if call.layer == layer
+            ),
             reverse=True,
         )
         total_ns = sum(ns for ns, _, _ in mine)
@@ -113,6 +128,7 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
                 "time_s": total_ns * 1e-9,
                 "io_time_s": io_ns * 1e-9,
                 "io_share": total_ns / io_ns if io_ns else 0.0,
+                **({"recorder_s": total_ns * (1 / left - 1) * 1e-9} if 0 < left < 1 else {}),
                 "data_share": data_ns / max(total_ns, 1),
                 "calls": [
                     {"call": name, "time_s": ns * 1e-9, "whole_s": whole * 1e-9}
@@ -129,7 +145,9 @@ def library_sentences(rows: Iterable[Mapping[str, Any]] | None, without: Collect
     return [
         f"{seconds_text(row['time_s'])} of the {seconds_text(row['io_time_s'])} in I/O calls "
         f"({share_text(row['io_share'])}) passed inside {LIBRARIES[row['layer']]}, not in {_elsewhere(row)}: "
-        f"{_work_of(row)}. Most of it: " + ", ".join(map(_of_function, row["calls"]))
+        f"{_work_of(row)}. Most of it: "
+        + ", ".join(map(_of_function, row["calls"]))
+        + (f". The recorder took about {seconds_text(row['recorder_s'])} more" if "recorder_s" in row else "")
         for row in rows or ()
         if row["io_share"] >= LEAST_SHARE and row["layer"] not in without
     ]

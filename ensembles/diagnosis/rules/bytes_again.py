@@ -143,7 +143,7 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     # Dense: a task reads most of its range, so that equal ranges are equal bytes.
     dense = table["bytes"] >= DENSE * width
     read = np.bincount(where, np.where(dense, np.minimum(table["bytes"], width), 0), len(files))
-    redundancy = read / np.maximum(high - low, 1)
+    redundancy, held = read / np.maximum(high - low, 1), high - low
     several = np.bincount(where, minlength=len(files)) >= 2
     found = (redundancy >= FEW) & several
     if not found.any():
@@ -174,7 +174,8 @@ def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     return Remedy(
         high > 0,
         saved,
-        f"tasks read the same bytes: {number_text(mean)} times what the files hold",
+        f"{count_text(len(ranks), 'task')} read the same bytes: {bytes_text(int(total[found].sum()))} of "
+        f"{count_text(int(found.sum()), 'file')}, from ranges of {bytes_text(int(held[found].sum()))}",
         checks,
         {"redundancy": mean, "files": int(found.sum())},
         low,

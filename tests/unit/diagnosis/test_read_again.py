@@ -100,3 +100,11 @@ def test_no_larger_buffer_is_advised_where_reads_jump(tmp_path: Path) -> None:
     reads = [Made("fread", 9, 128)] * 4000
     assert "stdio-buffer" in advice(*reads)
     assert "stdio-buffer" not in advice(*(each for read in reads for each in (Made("fseek", 1, 0, 0), read)))
+
+
+def test_bytes_of_several_tasks_are_all_that_they_read(tmp_path: Path) -> None:
+    reads = [Made("pread", 3000, MIB, MIB * (at % 8)) for at in range(12)]
+    found = redundant(io_run(tmp_path / "a", [reads] * 4))
+    assert found is not None
+    assert "48.0 MiB of 1 file" in found.title
+    assert "8.00 MiB" in found.title

@@ -29,7 +29,7 @@ WRITE, MPI, H5, NC, BARRIER, OPEN, FLUSH, CLOSE = range(8)
 Row = tuple[int, int, int, int, int]
 
 
-def rows_of(rows: list[Row]) -> list[dict]:
+def rows_of(rows: list[Row], recorder_s: float = 0.0) -> list[dict]:
     """Rows of libraries of a task with calls (call, depth, bytes, start, duration)."""
     call, depth, moved, start, duration = np.array(rows, np.int64).T
     columns = {"rank": 0 * call, "thread": 0 * call, "call": call, "depth": depth, "moved": moved}
@@ -39,7 +39,7 @@ def rows_of(rows: list[Row]) -> list[dict]:
     times, traffic = LayerTimes(), LayerTraffic()
     times.add(events)
     traffic.add(events)
-    return library_rows(times, traffic)
+    return library_rows(times, traffic, recorder_s)
 
 
 def test_time_of_each_library_in_a_stack_is_without_the_layers_below() -> None:
@@ -73,6 +73,18 @@ def test_time_of_each_library_in_a_stack_is_without_the_layers_below() -> None:
     (mpi_io,) = library_sentences([row for row in found.values() if row["layer"] == "mpiio"])
     assert "passed inside MPI-IO, not in storage calls of the same task: exchange of data" in mpi_io
     assert "Most of it: 200 ns of 400 ns in H5Dwrite" in said[1]
+
+
+def test_time_of_the_recorder_between_inner_calls_is_not_of_the_library() -> None:
+    (plain,), (traced,) = (
+        rows_of([(WRITE, 1, MIB, 300, 100), (H5, 0, MIB, 0, 1000)], recorder_s)
+        for recorder_s in (0.0, 420e-9)
+    )
+    assert [round(1e9 * row["time_s"]) for row in (plain, traced)] == [900, 500]
+    assert [round(1e9 * row["io_time_s"]) for row in (plain, traced)] == [1000, 600]
+    assert traced["recorder_s"] == pytest.approx(400e-9)
+    assert "recorder" in library_sentences([traced])[0]
+    assert "recorder" not in library_sentences([plain])[0]
 
 
 def test_calls_of_a_library_whose_storage_calls_are_elsewhere_say_nothing() -> None:
