@@ -10,17 +10,7 @@ from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
 from ensembles.diagnosis.finding import WORTH_A_LINE, Diagnosis, Finding
 from ensembles.diagnosis.limits import FAR
-from ensembles.diagnosis.principles import (
-    FEWER_CALLS,
-    LATE_TASK,
-    RATE,
-    RECORDER,
-    SLOW_TASK,
-    TURNS,
-    UNDECIDED,
-    WAITING,
-    cause_of,
-)
+from ensembles.diagnosis.principles import LATE_TASK, RATE, RECORDER, SLOW_TASK, TURNS, UNDECIDED, WAITING
 from ensembles.faces.answer import MOST_LISTED, MOST_ROWS, Answer, PlainAnswer, shown_as
 from ensembles.model.levels import A_TENTH
 from ensembles.model.notebook_html import intervals_svg
@@ -77,11 +67,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
             finding_facts(each, self.cause_of(each), is_whole=True) for each in self.findings
         ]
         named = {finding.id for finding in self.findings}
-        clean = [
-            name
-            for name in self.examined
-            if name not in named and not (FEWER_CALLS in named and cause_of(name).principle == FEWER_CALLS)
-        ]
+        clean = [name for name in self.examined if name not in named]
         reasons: dict[str, list[str]] = {}
         for entry in self.not_examined:
             reasons.setdefault(entry.reason, []).append(entry.id)

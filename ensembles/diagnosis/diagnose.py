@@ -355,7 +355,9 @@ class DiagnosisPass:
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,
-            examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
+            examined=tuple(
+                dict.fromkeys([x.ID for x in self._rules if x.ID not in refused] + [x.id for x in findings])
+            ),
             not_examined=not_examined,
             notes=tuple(run.notes),
             hints=tuple(hints),

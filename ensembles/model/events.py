@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.calls import OPS, Call, is_io_of_calls, of_calls, op_of_calls
 from ensembles.model.sites import SiteTable
-from ensembles.model.units import count_text
+from ensembles.model.units import HALF_INT64, count_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -374,6 +374,13 @@ class Events:
     def op(self) -> npt.NDArray[np.uint8]:
         """Kind of operation: index into `OPS`. Shape (n,)."""
         return op_of_calls(self.calls)[self.call]
+
+    @property
+    def wanted(self) -> npt.NDArray[np.int64]:
+        """Bytes that a call asks for; those that it moves, if it names the room for a line. Shape (n,)."""
+        names_room = np.array([call.name in ("fgets", "getdelim", "fscanf") for call in self.calls], bool)
+        requested = np.minimum(self.requested, np.uint64(HALF_INT64)).astype(np.int64)
+        return np.where(names_room[self.call], np.maximum(self.moved, 0), requested)
 
     @property
     def outermost(self) -> npt.NDArray[np.bool_]:

@@ -98,8 +98,10 @@ class RunInfo:
 
         The share of a time in I/O is of the length of the run times these.
         """
-        lives = ((each.rank, each.start_unix_ns, each.end_unix_ns, each.threads) for each in self.processes)
-        found = _most_at_once(lives)
+        # A process that records again, in destructors after its end, is still one.
+        by_threads = sorted(self.processes, key=lambda each: each.threads)
+        lives = {(each.host, each.pid, each.start_unix_ns): each for each in by_threads}.values()
+        found = _most_at_once((x.rank, x.start_unix_ns, x.end_unix_ns, x.threads) for x in lives)
         return np.array([max(found.get(rank, 1), 1) for rank in range(self.tasks)], np.int64)
 
     @cached_property

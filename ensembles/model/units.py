@@ -113,9 +113,9 @@ def share_text(share: float, digits: int | None = 0) -> str:
     not rounded to nothing, and those of nearly all not to everything.
     """
     places = 1 if digits is None else digits
-    text, least = f"{100 * share:.{places}f}", 10.0**-places
-    if share > 0 == float(text):
+    percent, least = round(100 * share, places), 10.0**-places
+    if share > 0 == percent:
         return f"< {least:g} %"
-    if share < 1 and float(text) == 100:
+    if share < 1 and percent == 100:
         return f"> {100 - least:g} %"
-    return f"{float(text):g} %" if digits is None else f"{text} %"
+    return f"{percent:g} %" if digits is None else f"{percent:.{places}f} %"

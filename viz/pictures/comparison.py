@@ -265,7 +265,7 @@ def _ratio_ticks(bottom: float, top: float) -> list[float]:
         steps = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
         step = next(step for step in steps if (top - bottom) / step >= 4)
         ticks = step * np.arange(np.ceil(bottom / step), np.floor(top / step) + 1)
-    return [float(f"{number_text(tick)}") for tick in ticks]
+    return [float(tick) for tick in ticks]
 
 
 def _divided(end: float, by: float) -> float:

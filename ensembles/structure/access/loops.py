@@ -100,13 +100,14 @@ class Tokens(NamedTuple):
     labels: list[tuple[int, str]]  # Of each token: operation, and its size as tasks are compared by it
 
 
-def tokens_of(op: np.ndarray, size: np.ndarray, by_size: bool = True) -> Tokens:
-    """Number the calls of a task by operation and size; seeks and syncs have no size.
+def tokens_of(op: np.ndarray, asked: np.ndarray, size: np.ndarray, by_size: bool = True) -> Tokens:
+    """Number the calls of a task by operation and what they ask for; seeks and syncs have no size.
 
     Examples
     --------
     >>> from ensembles.structure.access.loops import WRITE, tokens_of
-    >>> found = tokens_of(np.full(4, WRITE), np.array([2413, 64, 2414, 64]))
+    >>> sizes = np.array([2413, 64, 2414, 64])
+    >>> found = tokens_of(np.full(4, WRITE), sizes, sizes)
     >>> found.token, found.labels
     (array([1, 0, 1, 0]), [(1, '64 B'), (1, '2.36 KiB')])
     """
@@ -117,7 +118,7 @@ def tokens_of(op: np.ndarray, size: np.ndarray, by_size: bool = True) -> Tokens:
         mine = op == each
         if not mine.any() or not by_size:
             continue
-        kind[mine], is_octave = _kinds(size[mine])
+        kind[mine], is_octave = _kinds(asked[mine], size[mine])
         if is_octave:
             octaves.add(each)
     token, first = numbered([op, kind])
@@ -138,9 +139,9 @@ def tokens_of(op: np.ndarray, size: np.ndarray, by_size: bool = True) -> Tokens:
     return Tokens(token, steps, labels)
 
 
-def _kinds(size: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Number sizes by their text; by octaves, and True, if there are too many."""
-    sizes, where = np.unique(size, return_inverse=True)
+def _kinds(asked: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Number sizes asked for by their text; sizes by octaves, and True, if there are too many."""
+    sizes, where = np.unique(asked, return_inverse=True)
     if len(sizes) <= _MOST_TEXTS:
         texts: dict[str, int] = {}
         kinds = np.array([texts.setdefault(bytes_text(each), len(texts)) for each in sizes.tolist()])

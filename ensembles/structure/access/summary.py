@@ -76,7 +76,7 @@ class AccessSummary(Summary):
             return
         order = order_by_start(chunk)
         events = chunk if order is None else chunk[order]
-        names = ("rank", "thread", "file", "op", "offset", "moved")
+        names = ("rank", "thread", "file", "op", "offset", "wanted", "moved")
         rows = {name: getattr(events, name).astype(np.int64) for name in names}
         rows["requested"] = np.minimum(events.requested, np.uint64(HALF_INT64)).astype(np.int64)
         rows["order"], rows["delta"] = _order(rows)

@@ -141,7 +141,7 @@ def _division(rows: dict[str, np.ndarray], by_size: bool, at: np.ndarray | None)
         for name, found in follow(stream, mine["offset"], np.maximum(mine["moved"], 0))._asdict().items():
             rows[name] = rows[name].copy()
             rows[name][data] = found
-    tokens = tokens_of(rows["op"], rows["requested"], by_size)
+    tokens = tokens_of(rows["op"], rows["requested"], rows["wanted"], by_size)
     moves = np.array([step[0] in (READ, WRITE) for step in tokens.steps])
     made = _Division(rows, tokens, [], at)
     block = 0

@@ -213,8 +213,6 @@ def _columns(
     is_made = (call >= 0) & (meets | (is_io & (events.file > 0)))
     overlaps = is_io & (start < before)
     notes = [*notes, *_not_made(events, is_io, is_made), *_threads(overlaps, is_io)]
-    # When they are made again, they ask for as many bytes as they move.
-    reads_lines = np.array([each.name in ("fgets", "getdelim", "fscanf") for each in calls])
     found = Accesses(
         names=names,
         ops=(*(ops[name] for name in names[:-1]), WAIT),
@@ -224,9 +222,7 @@ def _columns(
         call=call.astype(np.int16),
         file=np.where(meets, 0, events.file).astype(np.int32),
         offset=events.offset,
-        bytes=np.where(reads_lines[events.call], np.maximum(events.moved, 0), events.requested).astype(
-            np.int64
-        ),
+        bytes=events.wanted,
         moved=events.moved,
         start=start - first_ns,
         duration=events.duration,

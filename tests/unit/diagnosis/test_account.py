@@ -48,6 +48,10 @@ def test_calls_on_a_folder_that_no_call_wrote_to_are_named_with_their_time(tmp_p
     assert first.gain_s is not None
     assert first.gain_s[0] == 0
     assert str(found).startswith("I/O is > 99 % of 200 ms. Explained: 97 % of it (97 % fewer-calls")
+    assert len({*found.examined}) == len(found.examined)
+    text = str(found.in_full())
+    assert [name for name in found.examined if name not in text] == []
+    assert {each.id for each in found.findings} <= {*found.examined}
 
 
 def test_threads_together_are_in_calls_for_no_longer_than_the_run(tmp_path: Path) -> None:

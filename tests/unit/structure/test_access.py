@@ -494,6 +494,17 @@ def test_a_program_that_asks_for_all_there_is_has_no_negative_size():
     assert loop.steps == (("read", 1 << 62, 1 << 62, 1),)
 
 
+def test_lines_have_their_own_sizes_not_that_of_the_room_for_them():
+    lines = [[("read", -1, 20 + 7 * number % 21) for number in range(200)]]
+    chunk = events(lines)
+    chunk.requested[:] = 10_000
+    chunk.calls = tuple(Call("fgets", "stdio", "read") if each.op == "read" else each for each in CALLS)
+    found = AccessSummary()
+    found.add(chunk)
+    (loop,) = pattern_of(found, ["", "/f1"]).groups[0].loops
+    assert (loop.times, loop.steps) == (200, (("read", 20, 34, 1),))
+
+
 def test_a_run_without_reads_and_writes_says_so():
     assert line_of(pattern([("seek", 0, 0)])) == "no reads or writes"
 

@@ -151,7 +151,8 @@ def test_histogram_overlays_ensembles_of_runs(run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slower", "shown"), [(1.0, {0.9, 1.0, 1.1}), (30.0, {1.0, 5.0, 20.0}), (0.5, {0.5, 1.0})]
+    ("slower", "shown"),
+    [(1.0, {0.9, 1.0, 1.1}), (30.0, {1.0, 5.0, 20.0}), (0.5, {0.5, 1.0}), (2e4, {1.0, 1e3})],
 )
 def test_ratios_have_round_ticks(slower: float, shown: set[float]) -> None:
     rng = np.random.default_rng(3)

@@ -308,13 +308,14 @@ def test_files_with_the_same_hints_are_counted_together(tmp_path):
         ([(0, 0, 3)], 3),  # times are not known
         ([(1, 9, 1), (2, 3, 2), (4, 5, 2)], 3),  # a program whose children follow each other
         ([(1, 2, 1), (3, 4, 1), (5, 6, 0)], 1),
+        ([(1, 8, 2), (1, 9, 1), (2, 7, 1)], 3),  # the first one recorded again after its end
     ],
 )
 def test_threads_of_a_task_are_those_at_one_time(lives, most):
     """The last task has them; the two before it made no call."""
     processes = [
-        Process(rank=2, host="n", pid=pid, start_unix_ns=start, end_unix_ns=end, threads=threads)
-        for pid, (start, end, threads) in enumerate(lives)
+        Process(rank=2, host="n", pid=start, start_unix_ns=start, end_unix_ns=end, threads=threads)
+        for start, end, threads in lives
     ]
     info = RunInfo("run", RunMetadata(3, sum(threads for *_, threads in lives), 0, (), [], processes, []))
     assert info.threads_of_tasks.tolist() == [1, 1, most]
