@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.predict import LEVEL
+from ensembles.answers.predict import LEVEL, interval_of
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
-from ensembles.model.levels import A_TENTH
 from ensembles.model.statement import Part, Statement, Table
 
 if TYPE_CHECKING:
@@ -95,13 +94,9 @@ class TrialAnswer(Answer):
     def result(self) -> Statement:
         """What was predicted and measured."""
         (low, high), gain_s = self.interval_s, self.gain_s
-        least_s, most_s = self.predicted_s or (math.nan, None)
-        is_open = most_s is not None and 0 <= least_s < A_TENTH * most_s  # As `gain_of` of ensio diagnose
         values = {
             "remedy": self.remedy,
-            "from": None if is_open or most_s is None else least_s,
-            "to": most_s,
-            "most": most_s if is_open else None,
+            "predicted": None if self.predicted_s is None else interval_of(self.predicted_s),
             "gain": abs(gain_s),
             "how": "shorter" if gain_s >= 0 else "longer",
             "low": math.copysign(1, gain_s) * (low if gain_s >= 0 else high),
