@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -213,16 +214,21 @@ def _columns(
     is_made = (call >= 0) & (meets | (is_io & (events.file > 0)))
     overlaps = is_io & (start < before)
     notes = [*notes, *_not_made(events, is_io, is_made), *_threads(overlaps, is_io)]
+    files = [os.path.normpath(path) if path else "" for path in events.files]
+    if any("/../" in path for path in events.files):
+        notes.append("names with /../ are made again as if the folder before it were not a symbolic link")
+    numbers: dict[str, int] = {}
+    file = np.array([numbers.setdefault(path, n) for n, path in enumerate(files)])[events.file]
     # When they are made again, they ask for as many bytes as they move.
     reads_lines = np.array([each.name in ("fgets", "getdelim", "fscanf") for each in calls])
     found = Accesses(
         names=names,
         ops=(*(ops[name] for name in names[:-1]), WAIT),
-        files=events.files,
+        files=files,
         tasks=tasks,
         task=task.astype(np.int32),
         call=call.astype(np.int16),
-        file=np.where(meets, 0, events.file).astype(np.int32),
+        file=np.where(meets, 0, file).astype(np.int32),
         offset=events.offset,
         bytes=np.where(reads_lines[events.call], np.maximum(events.moved, 0), events.requested).astype(
             np.int64
