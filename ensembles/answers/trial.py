@@ -49,6 +49,8 @@ class TrialAnswer(Answer):
         Of the recorded run that are made again, and with the remedy.
     entries : tuple of (str, float, float, float)
         Entries of the account in I/O: recorded, made again, and with the remedy, s.
+    lost_s : float
+        Time of calls on files of the recorded run that are not made again.
     conditions : mapping of str to str
         State of the cache and time between calls.
     """
@@ -67,6 +69,7 @@ class TrialAnswer(Answer):
     calls: tuple[int, int] = (0, 0)
     entries: tuple[tuple[str, float, float, float], ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)
+    lost_s: float = 0.0
     notes: tuple[str, ...] = ()
 
     @property
@@ -87,8 +90,11 @@ class TrialAnswer(Answer):
             return None
         which = int(stands_for(self.recorded_range_s[:1], self.control_s))
         seen = [each[which] for each in self.control_s]
-        values = {"recorded": self.recorded_s[which], "low": min(seen), "high": max(seen)}
-        return Statement("try.refused", values | {"is_part": which > 0})
+        recorded_s = self.recorded_s[which]
+        values = {"recorded": recorded_s, "low": min(seen), "high": max(seen), "is_part": which > 0}
+        is_other = self.lost_s < min(abs(recorded_s - each) for each in seen)
+        lost_s = None if is_other else self.lost_s
+        return Statement("try.refused", values | {"lost": lost_s, "is_other": is_other})
 
     @property
     def result(self) -> Statement:

@@ -167,6 +167,7 @@ class _Rounds:
             calls=(len(self.whole.found), len(self.changed.found)),
             entries=accounts_beside(recorded, *map(self.middle, ("without", "with"))) if pairs else (),
             conditions={"cache": args.cache, "think_time": args.think_time},
+            lost_s=before.lost_s,
             notes=self.changed.found.notes,
         )
 

@@ -261,7 +261,8 @@ WORDS = {
     "try.refused": (
         "this replay does not stand for the run: [is_part?in the calls that the remedy changes, ]"
         "{recorded:s} were recorded, and {low:s} to {high:s} are made again without the remedy, beside waits "
-        "for a processor. Record it again here, on an idle machine."
+        "for a processor.[ Calls that a replay does not make took {lost:s} of the run, which may be why: see "
+        "the notes.][is_other? Record it again here, on an idle machine.]"
     ),
     "try.how": (
         "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "

@@ -109,6 +109,7 @@ class Accesses:
     notes: tuple[str, ...] = field(default=(), compare=False)
     is_below: bool = False  # Whether calls of libraries are made as the calls inside of them
     source: np.ndarray | None = None  # Where the run had the bytes, if they lie elsewhere
+    lost_s: float = 0.0  # Most time of a task in calls on files that are not made again
 
     def __len__(self) -> int:
         return len(self.task)
@@ -241,7 +242,11 @@ def _columns(
         slot=np.zeros(len(events), np.int16),
         notes=tuple(notes),
     ).taken(is_made)
-    return with_lone_opens(_with_slots(found))
+    again = with_lone_opens(_with_slots(found))
+    of_files = is_io & (events.file > 0)
+    lost = np.bincount(task[of_files], events.duration[of_files], tasks)
+    lost -= np.bincount(again.task, np.where(again.is_call("mpi.barrier"), 0, again.duration), tasks)
+    return replace(again, lost_s=float(lost.max()) * 1e-9)
 
 
 def why_not_as_mpiio(events: Events) -> str:

@@ -62,6 +62,13 @@ def test_a_replay_that_takes_other_time_than_the_run_is_refused():
     assert found.to_json()["gain_s"] is None
 
 
+@pytest.mark.parametrize(("lost_s", "is_idle_machine"), [(0.8, False), (0.1, True)])
+def test_calls_that_are_not_made_again_are_the_reason_if_they_take_the_difference(lost_s, is_idle_machine):
+    found = answer((), control=(1.5, 1.52, 1.51), lost_s=lost_s).to_json()["refused"]
+    assert ("idle machine" in found) == is_idle_machine
+    assert ("800 ms" in found) != is_idle_machine
+
+
 def test_a_replay_whose_changed_calls_take_other_time_is_refused_although_the_run_takes_as_long():
     found = answer(PAIRS, of_calls_s=0.01).to_json()
     assert "500 ms were recorded, and 10.0 ms" in found["refused"]
