@@ -122,8 +122,12 @@ class TrialAnswer(Answer):
             self.conditions
         )
         head = (self.result,) if self.refused is None else (self.refused,)
-        table = (Table.of_rows("entry", _ACCOUNT, list(self.entries)),) if self.entries else ()
-        return (head, (Statement("try.how", how),), *table)
+        if not self.entries:
+            return (head, (Statement("try.how", how),))
+        number = middle_pair(self.pairs_s)
+        without_s, with_s = self.pairs_s[number]
+        said = Statement("try.account", {"number": number + 1, "without": without_s, "with": with_s})
+        return (head, (Statement("try.how", how), said), Table.of_rows("entry", _ACCOUNT, list(self.entries)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio try --json``."""
@@ -170,6 +174,12 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
     low, high = map(float, quantile_test(values, p=0.5).confidence_interval(LEVEL))
     return (min(values), max(values)) if math.isnan(low) or math.isnan(high) else (low, high)
+
+
+def middle_pair(pairs: Sequence[tuple[float, float]]) -> int:
+    """Return the index of the pair of median gain; of two, that of the lower gain."""
+    gains = [without - with_it for without, with_it in pairs]
+    return gains.index(statistics.median_low(gains))
 
 
 def decides(values: Sequence[float]) -> bool:

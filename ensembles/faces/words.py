@@ -268,6 +268,10 @@ WORDS = {
         "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "
         "time: {think_time}."
     ),
+    "try.account": (
+        "The accounts are of pair {number:count}, that of the median gain ({without:s} without the remedy, "
+        "{with:s} with it). They include waits for a processor, and the measured times do not."
+    ),
     "split.refused": "{calls:n call}: {why}.",
     "compare.judged": "{what} --fail-on {asked}[: {why}][is_open?, which these runs do not decide]",
     "gate.different": "{kind} is different",

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ensembles.answers.trial import LEVEL, TrialAnswer, decides, median_interval, stands_for
+from ensembles.answers.trial import LEVEL, TrialAnswer, decides, median_interval, middle_pair, stands_for
 
 
 def answer(pairs, recorded_s=1.0, control=(1.0, 1.02, 0.99), of_calls_s=0.5, **more):
@@ -41,6 +41,13 @@ def test_gain_and_its_interval_are_those_of_the_pairs():
     text = " ".join(str(found).split())
     assert "predicted 300 ms to 700 ms shorter; measured 600 ms shorter (550 ms to 700 ms) of 1.00 s" in text
     assert "same contents" in text
+
+
+def test_the_table_is_of_the_pair_whose_gain_is_the_sentence():
+    found = answer(PAIRS, entries=(("sync per write", 0.7, 0.7, 0.1),))
+    without, with_it = found.pairs_s[middle_pair(found.pairs_s)]
+    assert without - with_it == pytest.approx(found.gain_s)
+    assert "pair 1" in " ".join(str(found).split())
 
 
 def test_a_loss_is_called_longer():
