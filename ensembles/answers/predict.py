@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
+from ensembles.model.levels import A_TENTH
 from ensembles.model.statement import Part, Statement
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.finding import Diagnosis
+    from ensembles.diagnosis.finding import Diagnosis, Finding
 
 LEVEL = 0.9
 """Level of the interval of a prediction, and least coverage of that of a measured gain."""
@@ -26,7 +28,8 @@ class PredictionAnswer(Answer):
     gain_s : (float, float) or None
         Its interval, s; None: refused.
     finding : str
-        Id of the finding whose gain it is; ``""``: it is computed from the times of calls.
+        Id of the finding whose gain it is or, where it is refused, whose calls the remedy does not change;
+        ``""``: it is computed from the times of calls.
     calibration : str
         Path of the run whose calls have the costs; ``""``: none.
     unknown : str
@@ -55,11 +58,11 @@ class PredictionAnswer(Answer):
     @property
     def parts(self) -> tuple[Part, ...]:
         """The interval and the assumption in one line, or what would tell."""
-        values: dict[str, Any] = {"remedy": self.remedy, "assumption": self.assumption, "call": self.unknown}
+        values: dict[str, Any] = {"remedy": self.remedy, "call": self.unknown, "finding": self.finding}
         if self.gain_s is None:
-            return ((Statement("predict.refused", values),),)
-        low, high = self.gain_s
-        return ((Statement("predict.result", values | {"low": low, "high": high}, max(low, 0.0)),),)
+            return ((Statement("predict.unchanged" if self.finding else "predict.refused", values),),)
+        values |= {"gain": interval_of(self.gain_s), "assumption": self.assumption}
+        return ((Statement("predict.result", values, max(self.gain_s[0], 0.0)),),)
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio predict --json``."""
@@ -76,8 +79,23 @@ class PredictionAnswer(Answer):
         }
 
 
+def interval_of(gain_s: tuple[float, float]) -> Statement:
+    """Say by how much a run would be shorter or longer."""
+    low, high = gain_s
+    if high < 0:
+        return Statement("predict.longer", {"low": -high, "high": -low})
+    if low < 0:
+        return Statement("predict.either", {"longer": -low, "shorter": high})
+    is_open = low < A_TENTH * high  # As `gain_of` of ensio diagnose
+    return Statement("predict.shorter", {"low": None if is_open else low, "high": high, "is_open": is_open})
+
+
 def predict(
-    found: Diagnosis, remedy: str, by_calls: tuple[float, float] | str, calibration: str = ""
+    found: Diagnosis,
+    remedy: str,
+    by_calls: tuple[float, float] | str,
+    is_changed: Callable[[Finding], bool],
+    calibration: str = "",
 ) -> PredictionAnswer:
     """Predict what a remedy gains.
 
@@ -85,16 +103,20 @@ def predict(
     ----------
     found : Diagnosis
         Of the run. Its gain of the finding that the remedy mends is the prediction, unless there is a
-        calibration.
+        calibration. A remedy of findings whose calls it does not change in this run is refused.
     by_calls : (float, float) or str
         The same by the times of calls, or the call whose time is not known.
+    is_changed : callable
+        Whether the remedy changes the calls that a finding concerns.
     calibration : str
         Path of the run that these times are of; ``""``: the run itself.
     """
     kind = remedy.partition("=")[0]
-    for finding in found.findings:
-        if finding.gain_s is not None and finding.trial.partition("=")[0] == kind and not calibration:
-            return PredictionAnswer(run=found.run, remedy=remedy, gain_s=finding.gain_s, finding=finding.id)
+    mine = [each for each in found.findings if each.gain_s and each.proposed_trial.partition("=")[0] == kind]
+    if mine and not calibration:
+        finding = next(filter(is_changed, mine), None)
+        gain_s, name = (None, mine[0].id) if finding is None else (finding.gain_s, finding.id)
+        return PredictionAnswer(run=found.run, remedy=remedy, gain_s=gain_s, finding=name)
     known = None if isinstance(by_calls, str) else by_calls
     unknown = by_calls if isinstance(by_calls, str) else ""
     return PredictionAnswer(

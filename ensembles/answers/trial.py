@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.predict import LEVEL
+from ensembles.answers.predict import LEVEL, interval_of
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
-from ensembles.model.levels import A_TENTH
 from ensembles.model.statement import Part, Statement, Table
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ class TrialAnswer(Answer):
         Of the recorded run that are made again, and with the remedy.
     entries : tuple of (str, float, float, float)
         Entries of the account in I/O: recorded, made again, and with the remedy, s.
+    lost_s : float
+        Time of calls on files of the recorded run that are not made again.
     conditions : mapping of str to str
         State of the cache and time between calls.
     """
@@ -68,6 +69,7 @@ class TrialAnswer(Answer):
     calls: tuple[int, int] = (0, 0)
     entries: tuple[tuple[str, float, float, float], ...] = ()
     conditions: Mapping[str, str] = field(default_factory=dict)
+    lost_s: float = 0.0
     notes: tuple[str, ...] = ()
 
     @property
@@ -88,20 +90,19 @@ class TrialAnswer(Answer):
             return None
         which = int(stands_for(self.recorded_range_s[:1], self.control_s))
         seen = [each[which] for each in self.control_s]
-        values = {"recorded": self.recorded_s[which], "low": min(seen), "high": max(seen)}
-        return Statement("try.refused", values | {"is_part": which > 0})
+        recorded_s = self.recorded_s[which]
+        values = {"recorded": recorded_s, "low": min(seen), "high": max(seen), "is_part": which > 0}
+        is_other = self.lost_s < min(abs(recorded_s - each) for each in seen)
+        lost_s = None if is_other else self.lost_s
+        return Statement("try.refused", values | {"lost": lost_s, "is_other": is_other})
 
     @property
     def result(self) -> Statement:
         """What was predicted and measured."""
         (low, high), gain_s = self.interval_s, self.gain_s
-        least_s, most_s = self.predicted_s or (math.nan, None)
-        is_open = most_s is not None and 0 <= least_s < A_TENTH * most_s  # As `gain_of` of ensio diagnose
         values = {
             "remedy": self.remedy,
-            "from": None if is_open or most_s is None else least_s,
-            "to": most_s,
-            "most": most_s if is_open else None,
+            "predicted": None if self.predicted_s is None else interval_of(self.predicted_s),
             "gain": abs(gain_s),
             "how": "shorter" if gain_s >= 0 else "longer",
             "low": math.copysign(1, gain_s) * (low if gain_s >= 0 else high),
@@ -121,8 +122,12 @@ class TrialAnswer(Answer):
             self.conditions
         )
         head = (self.result,) if self.refused is None else (self.refused,)
-        table = (Table.of_rows("entry", _ACCOUNT, list(self.entries)),) if self.entries else ()
-        return (head, (Statement("try.how", how),), *table)
+        if not self.entries:
+            return (head, (Statement("try.how", how),))
+        number = middle_pair(self.pairs_s)
+        without_s, with_s = self.pairs_s[number]
+        said = Statement("try.account", {"number": number + 1, "without": without_s, "with": with_s})
+        return (head, (Statement("try.how", how), said), Table.of_rows("entry", _ACCOUNT, list(self.entries)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio try --json``."""
@@ -169,6 +174,12 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
     low, high = map(float, quantile_test(values, p=0.5).confidence_interval(LEVEL))
     return (min(values), max(values)) if math.isnan(low) or math.isnan(high) else (low, high)
+
+
+def middle_pair(pairs: Sequence[tuple[float, float]]) -> int:
+    """Return the index of the pair of median gain; of two, that of the lower gain."""
+    gains = [without - with_it for without, with_it in pairs]
+    return gains.index(statistics.median_low(gains))
 
 
 def decides(values: Sequence[float]) -> bool:

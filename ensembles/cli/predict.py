@@ -51,6 +51,7 @@ def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> Pr
     """Predict the gain of a run whose calls, and those with the remedy, are read."""
     from ensembles.answers.predict import predict
     from ensembles.diagnosis.diagnose import diagnose
+    from ensembles.diagnosis.trials import changes
     from ensembles.model.levels import A_TENTH
     from ensembles.run.open import open_as
     from ensembles.run.run import Run
@@ -59,4 +60,8 @@ def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> Pr
 
     measured = read_accesses(open_as(Run, args.calibration)) if args.calibration else before
     by_calls = gain_s(before, after, costs_of(measured), A_TENTH)
-    return predict(diagnose(open_as(Run, args.run)), args.remedy, by_calls, args.calibration or "")
+    run = open_as(Run, args.run)
+    calibration = args.calibration or ""
+    return predict(
+        diagnose(run), args.remedy, by_calls, lambda each: changes(run, each, before, after), calibration
+    )

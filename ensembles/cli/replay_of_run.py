@@ -222,8 +222,9 @@ def execute_replay(args: argparse.Namespace) -> int:
         print(json.dumps(result))
         return 0
     calls, tasks = count_text(len(changed.found), "call"), count_text(whole.found.tasks, "task")
-    recorded = f"{seconds_text(replayed_s)}, recorded {seconds_text(recorded_s)}"
-    print(f"{calls} of {tasks}: {recorded} ({args.cache} cache, think time: {args.think_time})")
+    made = f"{calls} of {tasks}: {seconds_text(replayed_s)} beside waits for a processor"
+    recorded = f"recorded {seconds_text(recorded_s)} with them"
+    print(f"{made}, {recorded} ({args.cache} cache, think time: {args.think_time})")
     print(f"recorded in {shown(directory)}{_to_compare(shown(directory), args, changed.found)}")
     return 0
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -97,7 +97,7 @@ class _Rounds:
         self.whole, self.changed, self.records = whole, changed, records
         self.names = changed_names(whole.found, changed.found)
         self.contents: dict[str, dict[str, str]] = {}
-        self.times: dict[str, list[tuple[float, Path]]] = {"without": [], "with": []}
+        self.paths: dict[str, list[Path]] = {"without": [], "with": []}
 
     def once(self, which: str) -> tuple[float, float]:
         """Make one replay in the empty folder."""
@@ -105,10 +105,10 @@ class _Rounds:
 
         replay = self.whole if which == "without" else self.changed
         empty(replay.folder)
-        directory = self.records / f"{which}-{len(self.times[which]) + 1}"
+        directory = self.records / f"{which}-{len(self.paths[which]) + 1}"
         directory.mkdir()
         times_s = replay.once(directory, names=self.names)
-        self.times[which].append((times_s[0], directory))
+        self.paths[which].append(directory)
         if which not in self.contents:
             self.contents[which] = replay.contents(self.changed.found)
         advance(1)
@@ -165,8 +165,9 @@ class _Rounds:
             finding=prediction.finding,
             same_contents=self.contents["without"] == self.contents["with"] if pairs else None,
             calls=(len(self.whole.found), len(self.changed.found)),
-            entries=accounts_beside(recorded, *map(self.middle, ("without", "with"))) if pairs else (),
+            entries=accounts_beside(recorded, *self.middle(pairs)) if pairs else (),
             conditions={"cache": args.cache, "think_time": args.think_time},
+            lost_s=before.lost_s,
             notes=self.changed.found.notes,
         )
 
@@ -174,7 +175,7 @@ class _Rounds:
         """Add the pair of prediction and measurement to the history, as labels of a replay."""
         from ensembles.history.record import RunRecord
 
-        replay = self.middle("with")
+        _, replay = self.middle(found.pairs_s)
         system = replay.info.filesystem_of(str(self.changed.folder))
         labels = {
             "run": args.run,
@@ -185,11 +186,13 @@ class _Rounds:
         }
         open_history(args, first=args.run).add(RunRecord.of_run(replay), "ensio try", labels)
 
-    def middle(self, which: str) -> Run:
-        """Open the record of the replay of median time."""
+    def middle(self, pairs: Sequence[tuple[float, float]]) -> tuple[Run, Run]:
+        """Open the records of the pair of median gain, without the remedy and with it."""
+        from ensembles.answers.trial import middle_pair
         from ensembles.run.open import open_as
         from ensembles.run.run import Run
 
-        times = self.times[which]
-        middle_s = statistics.median_low([time_s for time_s, _ in times])
-        return open_as(Run, str(next(path for time_s, path in times if time_s == middle_s)))
+        number = middle_pair(pairs)
+        paths = self.paths["without"][_CONTROLS + number], self.paths["with"][number]
+        without, with_it = (open_as(Run, str(path)) for path in paths)
+        return without, with_it

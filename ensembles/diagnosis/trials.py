@@ -24,37 +24,40 @@ def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     """Give findings the remedies that change the calls that they concern; the run is read if one has any."""
     from ensembles.workloads.recorded.accesses import read_accesses
 
-    named = {number: each.proposed_trial for number, each in enumerate(findings)}
-    if not any(named.values()) or run.reading.source.capacity > _MOST_CALLS:
+    is_any = any(each.proposed_trial for each in findings)
+    if not is_any or run.reading.source.capacity > _MOST_CALLS:
         return list(findings)
     try:
         found = read_accesses(run)
     except EnsioError:  # it cannot be made again
         return list(findings)
-    functions = [
-        [(call.layer, call.name) for call in run.calls if call.name in (each.where.calls or ())]
+    return [
+        replace(each, trial=each.proposed_trial) if _has_trial(run, each, found) else each
         for each in findings
     ]
-    return [
-        replace(each, trial=named[number]) if named[number] and _changes(found, named[number], mine) else each
-        for number, (each, mine) in enumerate(zip(findings, functions, strict=True))
-    ]
 
 
-def _changes(found: Accesses, remedy: str, functions: Sequence[tuple[str, str]]) -> bool:
-    """Whether a remedy can be applied and changes calls of some functions, given as (layer, name)."""
-    from ensembles.workloads.recorded.accesses import MADE_AS
+def _has_trial(run: Run, finding: Finding, found: Accesses) -> bool:
+    """Whether the remedy that a finding proposes can be applied to a run, and changes its calls."""
     from ensembles.workloads.recorded.remedies import remedy_named
 
     try:
-        changed = remedy_named(remedy).apply(found)
+        changed = remedy_named(finding.proposed_trial).apply(found)
     except EnsioError:
         return False
+    return changes(run, finding, found, changed)
+
+
+def changes(run: Run, finding: Finding, before: Accesses, after: Accesses) -> bool:
+    """Check whether a remedy, by the calls before and after it, changes those that a finding concerns."""
+    from ensembles.workloads.recorded.accesses import MADE_AS
+
+    functions = [(call.layer, call.name) for call in run.calls if call.name in (finding.where.calls or ())]
     if not any(layer in STORAGE for layer, _ in functions):
         return True
     names = [MADE_AS.get(function, "") for function in functions]
     one, other = (
         np.column_stack([each.task, each.offset, each.bytes])[each.is_call(*names)]
-        for each in (found, changed)
+        for each in (before, after)
     )
     return not np.array_equal(one, other)

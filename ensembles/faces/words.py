@@ -238,7 +238,14 @@ WORDS = {
         "coefficient of variation of the time of one task."
     ),
     "split.assumes": "Assumes that {assumed}.",
-    "predict.result": "{remedy}: {low:s} to {high:s} shorter (90 %), if {assumption}.",
+    "predict.result": "{remedy}: {gain} (90 %), if {assumption}.",
+    "predict.shorter": "[{low:s} to ][is_open?up to ]{high:s} shorter",
+    "predict.longer": "{low:s} to {high:s} longer",
+    "predict.either": "{longer:s} longer to {shorter:s} shorter",
+    "predict.unchanged": (
+        "{remedy}: it does not change the calls of {finding} in this run: change the program, record it "
+        "again, and compare both runs (ensio compare)."
+    ),
     "predict.account": "calls behave as the account of the run has {finding}",
     "predict.run": "calls that stay or change take as long as those of the run",
     "predict.calibration": "changed calls take as long as those of {calibration}, and all others as before",
@@ -247,18 +254,23 @@ WORDS = {
         "calibrate-fs DIR, and name the run with --calibration."
     ),
     "try.result": (
-        "{remedy}: [predicted {from:s} to {to:s} shorter; ][predicted up to {most:s} shorter; ]"
+        "{remedy}: [predicted {predicted}; ]"
         "[is_seen?measured {gain:s} {how} ({low:s} to {high:s})][is_unseen?no gain is seen ({low:s} to "
         "{high:s})] of {of:s}, {contents}."
     ),
     "try.refused": (
         "this replay does not stand for the run: [is_part?in the calls that the remedy changes, ]"
         "{recorded:s} were recorded, and {low:s} to {high:s} are made again without the remedy, beside waits "
-        "for a processor. Record it again here, on an idle machine."
+        "for a processor.[ Calls that a replay does not make took {lost:s} of the run, which may be why: see "
+        "the notes.][is_other? Record it again here, on an idle machine.]"
     ),
     "try.how": (
         "{before:n call}, {after:n call} with the remedy; {pairs:n pair} in turns, {cache} cache, think "
         "time: {think_time}."
+    ),
+    "try.account": (
+        "The accounts are of pair {number:count}, that of the median gain ({without:s} without the remedy, "
+        "{with:s} with it). They include waits for a processor, and the measured times do not."
     ),
     "split.refused": "{calls:n call}: {why}.",
     "compare.judged": "{what} --fail-on {asked}[: {why}][is_open?, which these runs do not decide]",

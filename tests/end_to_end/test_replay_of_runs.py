@@ -124,6 +124,17 @@ def test_a_run_made_again_has_the_same_calls_and_leaves_nothing(folder, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["again"]
 
 
+def test_names_with_parent_folders_are_those_of_the_same_files(tmp_path):
+    below = tmp_path / "below"
+    below.mkdir()
+    (tmp_path / "source").write_bytes(bytes(100))
+    text = "open('../source').read(); open('../made', 'w').write('x' * 9); open('../below/../made').read()"
+    ensio(below, "run", "-o", "../run", "--", sys.executable, "-c", text)
+    ensio(tmp_path, "replay", "run", "-o", "again", "--directory", "target", "--keep")
+    (made,), (source,) = ([*(tmp_path / "target").rglob(name)] for name in ("made", "source"))
+    assert (made.stat().st_size, source.stat().st_size) == (9, 100)
+
+
 def test_files_keep_their_names_and_lengths(folder, tmp_path):
     target = tmp_path / "target"
     ensio(tmp_path, "replay", folder / "tasks", "-o", "again", "--directory", target, "--keep")

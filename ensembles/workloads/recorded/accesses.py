@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -108,6 +109,7 @@ class Accesses:
     notes: tuple[str, ...] = field(default=(), compare=False)
     is_below: bool = False  # Whether calls of libraries are made as the calls inside of them
     source: np.ndarray | None = None  # Where the run had the bytes, if they lie elsewhere
+    lost_s: float = 0.0  # Most time of a task in calls on files that are not made again
 
     def __len__(self) -> int:
         return len(self.task)
@@ -213,14 +215,19 @@ def _columns(
     is_made = (call >= 0) & (meets | (is_io & (events.file > 0)))
     overlaps = is_io & (start < before)
     notes = [*notes, *_not_made(events, is_io, is_made), *_threads(overlaps, is_io)]
+    files = [os.path.normpath(path) if path else "" for path in events.files]
+    if any("/../" in path for path in events.files):
+        notes.append("names with /../ are made again as if the folder before it were not a symbolic link")
+    numbers: dict[str, int] = {}
+    file = np.array([numbers.setdefault(path, n) for n, path in enumerate(files)])[events.file]
     found = Accesses(
         names=names,
         ops=(*(ops[name] for name in names[:-1]), WAIT),
-        files=events.files,
+        files=files,
         tasks=tasks,
         task=task.astype(np.int32),
         call=call.astype(np.int16),
-        file=np.where(meets, 0, events.file).astype(np.int32),
+        file=np.where(meets, 0, file).astype(np.int32),
         offset=events.offset,
         bytes=events.wanted,
         moved=events.moved,
@@ -231,7 +238,11 @@ def _columns(
         slot=np.zeros(len(events), np.int16),
         notes=tuple(notes),
     ).taken(is_made)
-    return with_lone_opens(_with_slots(found))
+    again = with_lone_opens(_with_slots(found))
+    of_files = is_io & (events.file > 0)
+    lost = np.bincount(task[of_files], events.duration[of_files], tasks)
+    lost -= np.bincount(again.task, np.where(again.is_call("mpi.barrier"), 0, again.duration), tasks)
+    return replace(again, lost_s=float(lost.max()) * 1e-9)
 
 
 def why_not_as_mpiio(events: Events) -> str:

@@ -18,20 +18,35 @@ def diagnosis(cause="small-requests", op="write"):
 
 
 def test_the_prediction_is_the_gain_that_diagnose_says():
-    found = predict(diagnosis(), "join=4MiB", "posix.write")
+    found = predict(diagnosis(), "join=4MiB", "posix.write", bool)
     assert found.gain_s == (1.0, 2.0)
     assert found.to_json()["finding"] == "small-requests"
     assert "1.00 s to 2.00 s shorter (90 %)" in " ".join(str(found).split())
 
 
 def test_a_calibration_comes_before_the_account():
-    assert predict(diagnosis(), "join=4MiB", (0.1, 0.3), "calibration").gain_s == (0.1, 0.3)
+    assert predict(diagnosis(), "join=4MiB", (0.1, 0.3), bool, "calibration").gain_s == (0.1, 0.3)
 
 
 def test_what_no_record_shows_is_refused_with_the_run_that_would_tell():
-    found = predict(diagnosis(), "split=4", "posix.write")
+    found = predict(diagnosis(), "split=4", "posix.write", bool)
     assert found.gain_s is None
     assert "calibrate-fs" in found.to_json()["refused"]
+
+
+def test_a_remedy_that_leaves_the_calls_of_its_finding_as_they_are_is_refused():
+    found = predict(diagnosis("imbalance"), "even", (-0.2, -0.1), lambda finding: finding.id != "imbalance")
+    assert found.gain_s is None
+    assert "imbalance" in found.to_json()["refused"]
+
+
+def test_a_loss_and_an_undecided_gain_have_no_negative_times():
+    texts = [
+        str(predict(diagnosis(), "split=4", ends, bool)) for ends in ((-0.3, -0.1), (-0.3, 0.1), (0, 0.1))
+    ]
+    for text, said in zip(texts, ("100 ms to 300 ms longer", "300 ms longer to 100", "up to"), strict=True):
+        assert said in text
+        assert "-" not in text
 
 
 def test_each_trial_of_the_table_of_causes_is_a_remedy():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ensembles.answers.trial import LEVEL, TrialAnswer, decides, median_interval, stands_for
+from ensembles.answers.trial import LEVEL, TrialAnswer, decides, median_interval, middle_pair, stands_for
 
 
 def answer(pairs, recorded_s=1.0, control=(1.0, 1.02, 0.99), of_calls_s=0.5, **more):
@@ -43,6 +43,13 @@ def test_gain_and_its_interval_are_those_of_the_pairs():
     assert "same contents" in text
 
 
+def test_the_table_is_of_the_pair_whose_gain_is_the_sentence():
+    found = answer(PAIRS, entries=(("sync per write", 0.7, 0.7, 0.1),))
+    without, with_it = found.pairs_s[middle_pair(found.pairs_s)]
+    assert without - with_it == pytest.approx(found.gain_s)
+    assert "pair 1" in " ".join(str(found).split())
+
+
 def test_a_loss_is_called_longer():
     text = " ".join(str(answer(tuple((after, before) for before, after in PAIRS))).split())
     assert "measured 600 ms longer (550 ms to 700 ms)" in text
@@ -60,6 +67,13 @@ def test_a_replay_that_takes_other_time_than_the_run_is_refused():
     found = answer((), control=(1.5, 1.52, 1.51))
     assert "does not stand for the run" in found.to_json()["refused"]
     assert found.to_json()["gain_s"] is None
+
+
+@pytest.mark.parametrize(("lost_s", "is_idle_machine"), [(0.8, False), (0.1, True)])
+def test_calls_that_are_not_made_again_are_the_reason_if_they_take_the_difference(lost_s, is_idle_machine):
+    found = answer((), control=(1.5, 1.52, 1.51), lost_s=lost_s).to_json()["refused"]
+    assert ("idle machine" in found) == is_idle_machine
+    assert ("800 ms" in found) != is_idle_machine
 
 
 def test_a_replay_whose_changed_calls_take_other_time_is_refused_although_the_run_takes_as_long():
