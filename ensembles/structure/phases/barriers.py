@@ -152,7 +152,7 @@ def _common_moments(
         entries = start[mine][order].reshape(-1, usual).max(axis=0)
         exits = end[mine][order].reshape(-1, usual).min(axis=0)
         if (entries <= exits + 2 * clock_error_ns).all():
-            # As late as clocks allow: what a rank does before it leaves is no part of the step that follows.
+            # As late as clocks allow: what a rank does before it leaves belongs to the step before.
             latest: np.ndarray = np.maximum((entries + exits) // 2, exits - clock_error_ns)
             return latest
     start, end = start - clock_error_ns, end + clock_error_ns
