@@ -340,9 +340,7 @@ class Events:
         ):
             raise ValueError("events of different runs cannot be joined: their calls or files differ")
         columns = {}
-        for name in COLUMNS:
-            if not hasattr(first, name):
-                continue
+        for name in list(first.columns):
             columns[name] = np.concatenate([getattr(part, name) for part in parts])
             for part in parts if empties_parts else ():
                 delattr(part, name)
@@ -378,8 +376,8 @@ class Events:
     @property
     def wanted(self) -> npt.NDArray[np.int64]:
         """Bytes that a call asks for; those that it moves, if it names the room for a line. Shape (n,)."""
-        names_room = np.array([call.name in ("fgets", "getdelim", "fscanf") for call in self.calls], bool)
         requested = np.minimum(self.requested, np.uint64(HALF_INT64)).astype(np.int64)
+        names_room = np.array([call.name in ("fgets", "getdelim", "fscanf") for call in self.calls], bool)
         return np.where(names_room[self.call], np.maximum(self.moved, 0), requested)
 
     @property

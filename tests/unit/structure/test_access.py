@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from arrays_of import arrays_of
 from builders import make_events
-from commands_here import executed
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import run_of
-from synthetic_runs import synthetic_run
 
 from ensembles.answers.pattern import _row
-from ensembles.cli.main import main
 from ensembles.faces.words import cell
 from ensembles.model.events import Call
 from ensembles.model.units import bytes_text
-from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.loops import MOST_LOOPS, find_loops
 from ensembles.structure.access.pattern import LoopPattern, Pattern, files_text, line_of, pattern_of
 from ensembles.structure.access.segments import find_parts
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.summary import AccessSummary
 from ensembles.structure.access.uses import IoCalls, coverage_text
-
-
-@pytest.fixture(scope="module")
-def run_directory(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("access")
-    synthetic_run(folder, 6, 62, seed=3, phases=4)
-    return folder
-
 
 CALLS = (
     Call("unknown", "posix", "meta"),
@@ -509,39 +495,6 @@ def test_a_run_without_reads_and_writes_says_so():
     assert line_of(pattern([("seek", 0, 0)])) == "no reads or writes"
 
 
-def test_the_command_prints_80_columns_and_json(run_directory, capsys):
-    assert main(["pattern", str(run_directory)]) == 0
-    text = capsys.readouterr().out
-    assert max(map(len, text.splitlines())) <= 80
-    assert main(["pattern", str(run_directory), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert " ".join(text.split()).startswith(found["pattern"])
-    assert found["complete"]
-    assert sum(group["tasks"] for group in found["groups"]) >= 1
-    assert {group["op"] for group in found["files"]} <= {"read", "write"}
-    assert main(["pattern", str(run_directory), "--op", "read", "--rank", "99999"]) == 2
-    assert "no call" in capsys.readouterr().err
-
-
-def test_the_command_reads_the_events_once(run_directory, monkeypatch, capsys):
-    from ensembles.run.reading import RunReading
-
-    monkeypatch.setenv("ENSIO_CACHE", "0")
-    passes = []
-    whole = RunReading._pass
-    monkeypatch.setattr(RunReading, "_pass", lambda *given: passes.append(sorted(given[1])) or whole(*given))
-    assert main(["pattern", str(run_directory)]) == 0
-    assert passes == [["access", "others"]]
-
-
-def test_it_is_the_same_by_processes(run_directory):
-    import ensembles
-
-    runs = ensembles.open(str(run_directory)), ensembles.open(str(run_directory), workers=2)
-    threads, processes = (run.summarize(ignoring_run(AccessSummary)) for run in runs)
-    assert pattern_of(threads, runs[0].files) == pattern_of(processes, runs[1].files)
-
-
 def test_small_reads_beside_large_writes_are_named():
     writes = [("write", number * MIB, MIB) for number in range(256)]
     reads = [("read", 2048 * number, 32) for number in range(300)]
@@ -601,11 +554,3 @@ def test_calls_that_are_in_no_loop_are_named_with_what_loops_cover():
     alone = IoCalls()
     alone.add(events([rows[:30]]))
     assert coverage_text(alone.coverage()) == ""
-
-
-def test_sizes_of_whole_thousands_have_their_text(tmp_path):
-    tasks = [[("pwrite", 0.1 * number, 0.01, 2_000_000) for number in range(8)]]
-    run_of(tmp_path / "run", tasks)
-    done = executed("pattern", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    assert "write 1.91 MiB" in done.stdout
