@@ -140,7 +140,7 @@ __attribute__((constructor)) static void resolve(void)
 #define FDOPEN(call, symbol)
 #define TMPFILE(call, symbol)
 #define FLUSH_ALL(call, symbol)
-#define REFILL(symbol, parameters, arguments, directions, moved)
+#define REFILL(call, symbol, parameters, arguments, bytes, failed)
 #define VARIADIC(symbol, twin, parameters, arguments)
 #include <calls/stdio.def>
 }

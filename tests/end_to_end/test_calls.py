@@ -191,6 +191,18 @@ def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_p
     assert {str(folder), str(folders[0] / "missing")} < set(run.files)
 
 
+def test_what_inline_stdio_moves_between_calls_is_counted_once(recorder, tmp_path):
+    """A read counts what its buffer got, of which at most a page is left before a seek."""
+    program, file = recorder.build("inline_stdio", "-O2"), tmp_path / "file"
+    recorder.execute(program, file, check=True)
+    run = ensembles.open(recorder.run)
+    events = run.select(file=str(file))
+    moved = {op: int(run.select(file=str(file), op=op).moved.sum()) for op in ("read", "write")}
+    assert moved["write"] == file.stat().st_size
+    assert file.stat().st_size - 1 <= moved["read"] < file.stat().st_size + 2 * 4096
+    assert {"__uflow", "__overflow"} < set(names(events))
+
+
 def test_events_hold_what_the_calls_did(recorder, tmp_path):
     program = recorder.build("every_call")
     recorder.execute(program, tmp_path)

@@ -208,7 +208,6 @@ def test_hdf5_inside_a_program_that_another_one_starts_is_told(preload, tmp_path
     [
         ("raw", "written_bytes", "through raw system calls"),
         ("alias", "written_bytes", "through raw system calls;"),
-        ("inline", "written_bytes", "through inline stdio (getc_unlocked, putc_unlocked);"),
         ("mmap", "dirtied_bytes", "through mapped files (1 call of mmap)"),
         ("libaio", "dirtied_bytes", "through libaio,"),  # a map that failed is none
     ],

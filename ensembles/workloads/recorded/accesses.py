@@ -58,6 +58,8 @@ MADE_AS |= {
     ("stdio", "fputs"): "stdio.fwrite",
     ("stdio", "puts"): "stdio.fwrite",
     ("stdio", "fscanf"): "stdio.fread",
+    ("stdio", "__uflow"): "stdio.fread",
+    ("stdio", "__overflow"): "stdio.fwrite",
 }
 """Calls of plans by layer and name of recorded ones."""
 

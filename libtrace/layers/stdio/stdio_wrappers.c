@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
@@ -43,7 +44,8 @@ enum {
 #define RECORDED_STREAM_OR(call, stream, real, left_out) \
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
         return real; \
-    RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out)
+    RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out); \
+    ensio_stream_entered(open_file, stream)
 
 /* A write to a stream whose calls are not recorded, which may fail. */
 #define LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_) \
@@ -76,6 +78,7 @@ enum {
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const uint64_t bytes = (uint64_t)(bytes_); \
         const int64_t moved = (moved_); \
+        ensio_stream_left(open_file, stream); \
         ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, \
                     duration); \
         return result; \
@@ -128,21 +131,26 @@ enum {
 
 #define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
 
-/* Code in headers, which no wrapper sees, calls these where a buffer is empty or full. On pipes, all bytes are seen. */
-#define REFILL(symbol, parameters, arguments, directions, moved) \
-    ENSIO_WRAPPER(int, symbol, parameters) \
-    { \
-        const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base; \
-        const int result = ENSIO_REAL(symbol) arguments, fd = ensio_stream_descriptor(stream); \
-        (void)waiting; \
-        if (result == EOF || fd < 0 || !ensio_ready(&ensio_thread)) \
-            return result; \
-        if (ensio_descriptor(fd) <= ENSIO_LEFT_OUT) \
-            ensio_leave_out_bytes(directions, moved); \
-        else if (!ensio_thread.depth) \
-            ensio_saw(ENSIO_ACCOUNT_INLINE); \
-        return result; \
-    }
+#define REFILL(call, symbol, parameters, arguments, bytes_, failed) \
+    TRANSFER(call, symbol, int, parameters, arguments, stream, 0, \
+             const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base; \
+             (void)waiting, result == EOF ? 0 : (bytes_), result == EOF ? -1 : (int64_t)bytes, failed)
+
+/* Before a call that empties the buffer of a stream: stores what inline code moved since the buffer was filled. What it
+ * has not taken is lost. */
+static inline __attribute__((always_inline)) void store_rest(struct ensio_thread *thread,
+                                                             struct ensio_open_file *open_file, FILE *stream)
+{
+    const int64_t rest = -open_file->ahead;
+    open_file->ahead = 0;
+    if (ENSIO_LIKELY(rest <= 0))
+        return;
+    int none;
+    TIMED(thread, none, 0);
+    (void)none;
+    ensio_store(thread, __fwriting(stream) ? CALL___overflow : CALL___uflow, open_file->file, -1, (uint64_t)rest, rest,
+                start, duration);
+}
 
 #define OPEN(call, symbol) \
     ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode)) \
@@ -206,7 +214,13 @@ enum {
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol)(stream); \
         uint32_t file; \
-        const int error = errno, recorded = ensio_closing(thread, ensio_stream_descriptor(stream), &file); \
+        const int error = errno, fd = ensio_stream_descriptor(stream); \
+        const uint32_t number = ensio_descriptor(fd); \
+        if (number > ENSIO_LEFT_OUT && !ensio_unwanted_calls[CALL_##call]) { \
+            ensio_stream_entered(&ensio_open_files[number], stream); \
+            store_rest(thread, &ensio_open_files[number], stream); \
+        } \
+        const int recorded = ensio_closing(thread, fd, &file); \
         errno = error; \
         if (!recorded) \
             return ENSIO_REAL(symbol)(stream); \
@@ -229,9 +243,12 @@ enum {
         if (unless) \
             return ENSIO_REAL(symbol) arguments; \
         RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
+        if ((int)CALL_##call != (int)CALL_ftell) \
+            store_rest(thread, open_file, stream); \
         type result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const int failed = (failed_); \
+        ensio_stream_left(open_file, stream); \
         ensio_store(thread, CALL_##call, file, failed ? -1 : (int64_t)(offset_), (uint64_t)(bytes), \
                     failed ? -(int64_t)errno : 0, start, duration); \
         return result; \
@@ -241,8 +258,10 @@ enum {
     ENSIO_WRAPPER(void, symbol, parameters) \
     { \
         RECORDED_STREAM_OR_RETURN(call, stream, (void)(ENSIO_REAL(symbol) arguments)); \
+        store_rest(thread, open_file, stream); \
         int none; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, none, (ENSIO_REAL(symbol) arguments, 0)); \
+        ensio_stream_left(open_file, stream); \
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
     }
 
@@ -278,8 +297,10 @@ enum {
         if (!stream) \
             return all_##symbol(); \
         RECORDED_STREAM_OR(call, stream, ENSIO_REAL(symbol)(stream), FLUSH_LEFT_OUT(call, symbol)); \
+        store_rest(thread, open_file, stream); \
         int result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
+        ensio_stream_left(open_file, stream); \
         ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
         return result; \
     }

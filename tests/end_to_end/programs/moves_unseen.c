@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -82,11 +81,8 @@ int main(int count, char **words)
         by_io_uring(fd, all, strcmp(kind, "io_uring") == 0);
         return 0;
     }
-    FILE *stream = strcmp(kind, "inline") ? NULL : fopen(words[1], "w");
-    for (long at = 0; at < all; at += stream ? 1 : MIB) {
-        if (stream)
-            __putc_unlocked_body(1, stream); /* what compilers make of putc_unlocked */
-        else if (strcmp(kind, "raw") == 0)
+    for (long at = 0; at < all; at += MIB) {
+        if (strcmp(kind, "raw") == 0)
             syscall(SYS_write, fd, block, MIB);
         else if (strcmp(kind, "alias") == 0)
             __write(fd, block, MIB);
