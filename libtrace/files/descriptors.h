@@ -28,8 +28,8 @@ struct ensio_open_file {
     uint16_t of_mpi;     /* opened inside an MPI call: calls on it belong to MPI */
     uint32_t references; /* descriptors that refer to it; 0: unused */
     uint32_t next;       /* of an unused entry: the next unused one */
-    /* Of a stream (layers/stdio): where the last call left it in its buffer, 0: none did; and how many bytes were counted
-     * that inline code has not moved yet. */
+    /* Of a stream (layers/stdio): where the last call left it in its buffer, 0: none did; and how many bytes were
+     * counted that inline code has not moved yet. */
     uintptr_t left_at;
     int64_t ahead;
 };

@@ -35,7 +35,8 @@ static inline int64_t ensio_read_failed(FILE *stream)
     return feof_unlocked(stream) ? 0 : -(int64_t)errno;
 }
 
-/* How far a stream is in its buffer. Only one of the two members moves, the other one where calls change the direction. */
+/* How far a stream is in its buffer. Only one of the two members moves, the other one where calls change the direction.
+ */
 static inline uintptr_t ensio_stream_at(FILE *stream)
 {
     return (uintptr_t)stream->_IO_read_ptr + (uintptr_t)stream->_IO_write_ptr;
