@@ -101,7 +101,7 @@ class Run:
             if (mine := ranks.call == number).any()
         }
         kernel = self.info.kernel_bytes or KernelBytes()
-        return find_unseen(kernel, sums, len(self.info.hosts), len(self.info.processes))
+        return find_unseen(kernel, sums, len(self.info.hosts), len(self.info.processes), len(self.files))
 
     @cached_property
     def phases(self) -> Phases | None:

@@ -58,12 +58,16 @@ class Unseen:
 
 
 def find_unseen(
-    kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], nodes: int = 1, processes: int = 1
+    kernel: KernelBytes,
+    calls: Mapping[Call, tuple[int, int]],
+    nodes: int = 1,
+    processes: int = 1,
+    files: int = 1 << 62,
 ) -> Unseen | None:
     """Compare what the kernel counted with what was recorded.
 
     A recorded write makes the pages dirty that it touches, so that each call explains a page more than its
-    bytes. Bytes that may have gone to a pipe count only if files became dirty; where not even the recorded
+    bytes; an inode becomes dirty for each file, however often it is opened. Bytes that may have gone to a pipe count only if files became dirty; where not even the recorded
     writes are among what became dirty, as in many small processes and on tmpfs, that is not known, and they
     are not much. Neither are those that may have come from a pipe. What is fetched from storage may be
     read-ahead, or the loading of the program: it counts only where something was seen that fetches without
@@ -90,7 +94,9 @@ def find_unseen(
         least = 1 if libraries and not has_io else LEAST_BYTES
     least = max(least, min(most, _LEAST_SHARE * kernel.written))
     written = written if comparable and written >= least else 0
+    inodes = sum(count for call, (count, _) in calls.items() if call.op == "open" or _CHANGES.match(call.name))
     edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
+    edges += min(inodes, files) * _INODE_BYTES
     of_files = kernel.dirtied - recorded["write"] - edges
     perhaps_piped = "piped-out" in kernel.facts and of_files < LEAST_BYTES <= written
     if perhaps_piped and kernel.dirtied >= recorded["write"]:
@@ -164,11 +170,9 @@ def _recorded(calls: Mapping[Call, tuple[int, int]], op: str, linked: bool) -> i
 
 
 def _dirty_bytes(call: Call) -> int:
-    """Return what a call may make dirty besides its bytes: the page at the edge of a write, or an inode."""
+    """Return what a call may make dirty besides its bytes: the page at the edge of a write."""
     if call.layer == "stdio":  # writes when its buffer is flushed
         return _PAGE_BYTES if call.op in ("close", "sync", "seek") else 0
-    if call.op == "open" or _CHANGES.match(call.name):
-        return _INODE_BYTES
     return _PAGE_BYTES if call.op == "write" else 0
 
 

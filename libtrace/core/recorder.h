@@ -50,24 +50,23 @@ static inline void ensio_saw(uint64_t fact)
 }
 
 /* Where the bytes of calls that are not recorded because of their file are counted: in a spool, once there is one. */
-#define ENSIO_READS 1
-#define ENSIO_WRITES 2
 extern struct ensio_excluded_bytes *ensio_excluded_bytes;
+extern uint64_t *ensio_excluded_on_files;
 
-/* Counts bytes that are not recorded because of their file. `directions`: ENSIO_READS, ENSIO_WRITES or both. */
-static inline void ensio_leave_out_bytes(int directions, int64_t moved)
+static inline void ensio_leave_out_read(int64_t moved)
 {
-    if (moved > 0 && directions & ENSIO_READS)
+    if (moved > 0)
         __atomic_fetch_add(&ensio_excluded_bytes->read, (uint64_t)moved, __ATOMIC_RELAXED);
-    if (moved > 0 && directions & ENSIO_WRITES)
-        __atomic_fetch_add(&ensio_excluded_bytes->written, (uint64_t)moved, __ATOMIC_RELAXED);
 }
 
-/* The same for a call. */
-static inline void ensio_leave_out(struct ensio_thread *thread, int directions, int64_t moved)
+/* `on_file`: the bytes make, or may make, a regular file dirty. */
+static inline void ensio_leave_out_write(int on_file, int64_t moved)
 {
-    thread->excluded_calls++;
-    ensio_leave_out_bytes(directions, moved);
+    if (moved <= 0)
+        return;
+    __atomic_fetch_add(&ensio_excluded_bytes->written, (uint64_t)moved, __ATOMIC_RELAXED);
+    if (on_file)
+        __atomic_fetch_add(ensio_excluded_on_files, (uint64_t)moved, __ATOMIC_RELAXED);
 }
 
 /* Flags in a thread's depth: the event of an enclosing call counts the bytes that inner calls read or write. They lie

@@ -28,7 +28,7 @@ int ensio_descriptors_begin(void)
 {
     struct tables {
         uint32_t descriptors[ENSIO_DESCRIPTORS];
-        struct ensio_open_file open_files[ENSIO_DESCRIPTORS + 2];
+        struct ensio_open_file open_files[ENSIO_DESCRIPTORS + ENSIO_LEFT_OUT + 1];
     } *const tables = ensio_raw_memory(sizeof *tables);
     if (!tables)
         return -1;
@@ -125,12 +125,6 @@ uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi
     return open_file;
 }
 
-void ensio_descriptor_left_out(int fd)
-{
-    if ((unsigned)fd < ensio_descriptor_end)
-        set(fd, ENSIO_LEFT_OUT);
-}
-
 /* Whether a path names an open file by its descriptor, whose meaning changes without any change of names. */
 static int may_be_a_descriptor(const char *path)
 {
@@ -150,6 +144,20 @@ static uint32_t kind_of(int fd, uint64_t *mount)
     struct stat found;
     *mount = ENSIO_NO_MOUNT;
     return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 ? found.st_mode & S_IFMT : 0;
+}
+
+static uint32_t left_out(int fd, int flags)
+{
+    uint64_t mount;
+    return (flags & O_ACCMODE) != O_RDONLY && kind_of(fd, &mount) == S_IFREG ? ENSIO_LEFT_OUT_FILE : ENSIO_LEFT_OUT;
+}
+
+uint32_t ensio_descriptor_left_out(int fd, int flags)
+{
+    const uint32_t number = left_out(fd, flags);
+    if ((unsigned)fd < ensio_descriptor_end)
+        set(fd, number);
+    return number;
 }
 
 /* What the kernel says of an open file: its entry, or ENSIO_LEFT_OUT. */
@@ -177,7 +185,7 @@ uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int fl
 {
     if ((unsigned)fd >= ensio_descriptor_end)
         return ENSIO_LEFT_OUT;
-    const uint32_t open_file = named->left_out ? ENSIO_LEFT_OUT : examined(fd, named, flags, of_mpi);
+    const uint32_t open_file = named->left_out ? left_out(fd, flags) : examined(fd, named, flags, of_mpi);
     set(fd, open_file);
     return open_file;
 }
@@ -276,8 +284,8 @@ uint32_t ensio_descriptor_find(int fd)
         open_file = ENSIO_LEFT_OUT;
         if (*path == '/') {
             const struct ensio_named named = ensio_name_of_kernel(path);
-            if (!named.left_out)
-                open_file = examined(fd, &named, (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL), 0);
+            const int flags = (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL);
+            open_file = named.left_out ? left_out(fd, flags) : examined(fd, &named, flags, 0);
             if (open_file > ENSIO_LEFT_OUT)
                 ensio_open_file_flag(&ensio_open_files[open_file], ENSIO_ASK);
         }

@@ -12,8 +12,9 @@
 
 extern uint32_t ensio_descriptor_end; /* ENSIO_DESCRIPTORS; 0 until there are tables */
 
-#define ENSIO_UNKNOWN 0 /* not looked up yet */
-#define ENSIO_LEFT_OUT 1
+#define ENSIO_UNKNOWN 0       /* not looked up yet */
+#define ENSIO_LEFT_OUT_FILE 1 /* the same as the next, and writes make a regular file dirty */
+#define ENSIO_LEFT_OUT 2
 
 /* Open file flags. */
 #define ENSIO_ASK 1         /* others may move the position (another process, O_APPEND): ask the kernel */
@@ -35,7 +36,7 @@ struct ensio_open_file {
 };
 
 extern uint32_t *ensio_descriptors;
-extern struct ensio_open_file *ensio_open_files; /* one for each descriptor, and the two reserved values */
+extern struct ensio_open_file *ensio_open_files; /* one for each descriptor, and the reserved values */
 
 /* Maps the tables: 0, or -1 without memory. */
 int ensio_descriptors_begin(void);
@@ -69,8 +70,8 @@ void ensio_descriptor_moved(int fd, int appends);
 
 /* The following five functions need no lock. */
 
-/* A descriptor was opened whose calls are not recorded. */
-void ensio_descriptor_left_out(int fd);
+/* A descriptor was opened whose calls are not recorded, with the flags of open(2). Returns which of the two it is. */
+uint32_t ensio_descriptor_left_out(int fd, int flags);
 
 /* A descriptor was opened: its file, and its flags (ENSIO_ASK ...). Returns the open file, or ENSIO_LEFT_OUT. */
 uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi);

@@ -24,6 +24,7 @@
 
 static struct ensio_excluded_bytes before_the_spool;
 struct ensio_excluded_bytes *ensio_excluded_bytes = &before_the_spool;
+uint64_t *ensio_excluded_on_files = &before_the_spool.written;
 static struct ensio_own_bytes own_at_begin;
 static int counts_from_zero;
 static uint64_t facts_of_program; /* those that forked children share */
@@ -175,8 +176,8 @@ static int look_at(struct moved *other)
     struct moved more = {0};
     if (other->is_of_mpi && !other->is_seen) {
         add_difference(&more, &last, is_seen ? &none : other);
-        __atomic_fetch_add(&ensio_excluded_bytes->read, more.read, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&ensio_excluded_bytes->written, more.written, __ATOMIC_RELAXED);
+        ensio_leave_out_read((int64_t)more.read);
+        ensio_leave_out_write(1, (int64_t)more.written);
     }
     other->is_seen |= is_seen;
     return is_read || !other->is_seen;
@@ -252,8 +253,8 @@ static int64_t look_after(void *unused)
         return 0;
     add_difference(&sum, &caller, &now);
     add_of_others(&sum);
-    ensio_leave_out_bytes(ENSIO_READS, (int64_t)sum.read);
-    ensio_leave_out_bytes(ENSIO_WRITES, (int64_t)sum.written);
+    ensio_leave_out_read((int64_t)sum.read);
+    ensio_leave_out_write(1, (int64_t)sum.written);
     return 0;
 }
 
@@ -297,6 +298,7 @@ void ensio_account_begin(void)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
 #endif
     ensio_excluded_bytes = &ensio_account->excluded;
+    ensio_excluded_on_files = &ensio_account->excluded_on_files;
     ensio_saw(pipes());
     ensio_account->facts = known_facts();
     if (!counts_from_zero) {
@@ -314,7 +316,7 @@ static void set(const struct ensio_surroundings *row, uint64_t facts)
     ensio_account->own_written = ensio_own_bytes.written - own_at_begin.written;
     const uint64_t sum = ensio_sum_words(ensio_account, offsetof(struct ensio_account, excluded)) ^
                          ensio_sum_words(&ensio_account->own_read, 2 * sizeof(uint64_t));
-    facts |= ENSIO_ACCOUNT_TAKEN | known_facts() | sum << 32;
+    facts |= ENSIO_ACCOUNT_TAKEN | ENSIO_ACCOUNT_ON_FILES | known_facts() | sum << 32;
     __atomic_store_n(&ensio_account->facts, facts, __ATOMIC_RELEASE);
 }
 
@@ -380,12 +382,16 @@ void ensio_account_store(void)
 {
     char text[512];
     const uint64_t *numbers = (const uint64_t *)(const void *)ensio_account;
+    const size_t count = offsetof(struct ensio_account, excluded_on_files) / sizeof *numbers;
     struct ensio_string all = ensio_string_in(text, sizeof text);
     ensio_add(&all, "account=");
-    for (size_t i = 0; i < sizeof *ensio_account / sizeof *numbers; i++) {
+    for (size_t i = 0; i < count; i++) {
         ensio_add(&all, i ? " " : "");
         ensio_add_number(&all, numbers[i]);
     }
+    ensio_add_bytes(&all, "", 1);
+    ensio_add(&all, "excluded_on_files=");
+    ensio_add_number(&all, ensio_account->excluded_on_files);
     ensio_add_bytes(&all, "", 1);
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
 }

@@ -25,10 +25,12 @@ UNRECORDED = b"unrecorded"
 HIDDEN = b"hidden"
 """Property of a launcher: which layers inside such a program the preload library does not see."""
 
-TAKEN, CHILDREN, EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
+TAKEN, CHILDREN, EXITED, ON_FILES = (
+    CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED", "ON_FILES")
+)
 
 COUNTERS = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
-_NUMBERS = ACCOUNT.size // 8
+_NUMBERS = ACCOUNT.field_offset("excluded_on_files") // 8
 
 
 def account_of_spool(beginning: bytes) -> Any | None:
@@ -40,9 +42,10 @@ def account_of_spool(beginning: bytes) -> Any | None:
 
 def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
     """Read the account of a process from its properties in a job file; None: as for `account_of_spool`."""
-    numbers = numbers_in(properties, ACCOUNT_PROPERTY)
+    numbers = numbers_in(properties, ACCOUNT_PROPERTY)[:_NUMBERS]
     if len(numbers) != _NUMBERS:
         return None
+    numbers += (numbers_in(properties, b"excluded_on_files") or (0,))[:1]
     return _sound_account(
         ACCOUNT.unpack(b"".join((number % 2**64).to_bytes(8, sys.byteorder) for number in numbers))
     )

@@ -25,6 +25,7 @@ from ensembles.readers.native.account import (
     CHILDREN,
     COUNTERS,
     EXITED,
+    ON_FILES,
     TAKEN,
     UNRECORDED,
     numbers_in,
@@ -304,13 +305,18 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     for spool in known:
         names = spool.properties.get(b"libraries", b"").split(b":")
         libraries.update(dict.fromkeys(os.fsdecode(name) for name in names if name))
+    accounts = [spool.account for spool in known]
+    excluded_written = min(sum(each.excluded_written for each in accounts), HALF_INT64)
+    elsewhere = sum(
+        max(each.excluded_written - each.excluded_on_files, 0) for each in accounts if each.facts & ON_FILES
+    )
     return KernelBytes(
         read,
-        written,
+        max(written - elsewhere, 0),
         fetched,
         dirtied,
-        min(sum(spool.account.excluded_read for spool in known), HALF_INT64),
-        min(sum(spool.account.excluded_written for spool in known), HALF_INT64),
+        min(sum(each.excluded_read for each in accounts), HALF_INT64),
+        max(excluded_written - elsewhere, 0),
         tuple(sorted(facts)),
         tuple(libraries),
         tuple(filter(None, reasons)),

@@ -186,7 +186,8 @@ struct ensio_losses {
 /* Without a launcher: standard input is a pipe or socket; standard output or error is one, or a device. */
 #define ENSIO_ACCOUNT_PIPED_IN 128
 #define ENSIO_ACCOUNT_PIPED_OUT 256
-#define ENSIO_ACCOUNT_INLINE 512 /* inline stdio filled or emptied a buffer of a file */
+#define ENSIO_ACCOUNT_INLINE 512    /* inline stdio moved bytes of a file unrecorded (recorders of November 2026) */
+#define ENSIO_ACCOUNT_ON_FILES 1024 /* excluded_on_files is known */
 
 /* Counters of /proc/self/io: those of the process, and of the children that it has waited for. */
 struct ensio_kernel_bytes {
@@ -211,8 +212,9 @@ struct ensio_account {
     struct ensio_excluded_bytes excluded;
     uint64_t own_read; /* bytes of the recorder itself */
     uint64_t own_written;
-    /* ENSIO_ACCOUNT_..., and from bit 32 on the sum of the rest but `excluded` (spool.md); stored last */
+    /* ENSIO_ACCOUNT_..., and from bit 32 on the sum of the members before but `excluded` (spool.md); stored last */
     uint64_t facts;
+    uint64_t excluded_on_files; /* the part of excluded.written that may have made regular files dirty */
 };
 
 /* Flags of flights. */

@@ -59,10 +59,8 @@ static uint32_t bind(int folder, const char *path, uint32_t length, int flags, i
     }
     const struct ensio_name *name = ensio_name_find(folder, path, length);
     if (ENSIO_LIKELY(name != NULL)) {
-        if (!name->file) {
-            ensio_descriptor_left_out(fd);
-            return ENSIO_LEFT_OUT;
-        }
+        if (!name->file)
+            return ensio_descriptor_left_out(fd, flags);
         const int known = flags_without_asking(name, flags);
         if (ENSIO_LIKELY(known >= 0))
             return ensio_descriptor_bind(fd, name->file, (uint16_t)known, of_mpi);
@@ -171,7 +169,8 @@ void ensio_write_left_out(struct ensio_thread *thread, uint16_t call, int fd, ui
     const int is_failure = moved < 0 && moved != -EAGAIN && moved != -EINTR && !ensio_unwanted_calls[call];
     uint32_t file = 0;
     if (ENSIO_LIKELY(!is_failure) || !ensio_is_owner()) {
-        ensio_leave_out(thread, ENSIO_WRITES, moved);
+        thread->excluded_calls++;
+        ensio_leave_out_write(ensio_descriptor(fd) == ENSIO_LEFT_OUT_FILE, moved);
         return;
     }
     const uint64_t duration = ensio_ticks() - start;
@@ -216,7 +215,7 @@ void ensio_copied(struct ensio_thread *thread, const struct ensio_end *first, co
     for (int reads = 0; reads <= 1; reads++) {
         thread->depth = depth + (has_both && !reads);
         if (ends[reads]->number <= ENSIO_LEFT_OUT)
-            ensio_leave_out_bytes(reads ? ENSIO_READS : ENSIO_WRITES, moved);
+            reads ? ensio_leave_out_read(moved) : ensio_leave_out_write(ends[0]->number == ENSIO_LEFT_OUT_FILE, moved);
         else if (has_both || ends[reads] == first || !has_first)
             store_end(has_both && !reads ? ENSIO_SAME_CALL : 0, thread, ends[reads], moved, start, duration);
     }

@@ -42,7 +42,8 @@ enum {
     ssize_t result; \
     if ((int)OP_OF_##call != (int)OP_write) { \
         result = ENSIO_REAL(symbol) arguments; \
-        ensio_leave_out(thread, ENSIO_READS, result); \
+        thread->excluded_calls++; \
+        ensio_leave_out_read(result); \
         return result; \
     } \
     TIMED_IF_FAILED(thread, 0, result, ENSIO_REAL(symbol) arguments); \

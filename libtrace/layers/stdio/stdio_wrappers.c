@@ -55,7 +55,8 @@ enum {
         result = ENSIO_REAL(symbol) arguments; \
         const uint64_t bytes = (uint64_t)(bytes_); \
         (void)bytes; \
-        ensio_leave_out(thread, ENSIO_READS, (int64_t)(moved_)); \
+        thread->excluded_calls++; \
+        ensio_leave_out_read((int64_t)(moved_)); \
         return result; \
     } \
     TIMED_IF_FAILED(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
