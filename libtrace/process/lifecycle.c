@@ -241,10 +241,8 @@ void ensio_set_rank(int rank, int tasks)
     struct ensio_held held = ensio_lock();
     ensio_settings.rank = rank;
     ensio_settings.tasks = (uint32_t)tasks;
-    if (ensio_spool) {
-        ensio_spool->rank = rank;
-        ensio_spool->tasks = (uint32_t)tasks;
-    }
+    if (ensio_spool)
+        ensio_spool_set_rank(rank, (uint32_t)tasks);
     ensio_unlock(held);
 }
 

@@ -306,8 +306,6 @@ static int64_t make(void *unused)
         .clock = ensio_clock_kind,
         .pid = pid,
         .parent_pid = (uint32_t)syscall(SYS_getppid),
-        .rank = ensio_settings.rank,
-        .tasks = ensio_settings.tasks,
         .first = ensio_spool_begun,
         .last = ensio_spool_begun,
     };
@@ -327,6 +325,7 @@ static int64_t make(void *unused)
     ensio_mounts_read();
     ensio_mounts_keep_no_more();
     ensio_spool_touch();
+    ensio_spool_set_rank(ensio_settings.rank, ensio_settings.tasks);
     __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
     return 0;
 }
@@ -577,6 +576,18 @@ void ensio_spool_touch(void)
     uint32_t into_spare = !ensio_spool->last_is_spare;
     *(into_spare ? &ensio_spool->spare : &ensio_spool->last) = ensio_clock_read();
     __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
+}
+
+/* A process that is killed meanwhile leaves a head without the sum. */
+void ensio_spool_set_rank(int rank, uint32_t tasks)
+{
+    uint64_t numbers[6] = {0};
+    __atomic_store_n(&ensio_spool->identity_sum, 0, __ATOMIC_SEQ_CST);
+    ensio_spool->rank = rank;
+    ensio_spool->tasks = tasks;
+    memcpy(numbers, &ensio_spool->clock, offsetof(struct ensio_spool, threads) - offsetof(struct ensio_spool, clock));
+    memcpy(numbers + 3, &ensio_spool->first, sizeof ensio_spool->first);
+    __atomic_store_n(&ensio_spool->identity_sum, ensio_sum_words(numbers, sizeof numbers), __ATOMIC_RELEASE);
 }
 
 void ensio_spool_set_state(uint32_t state)

@@ -29,6 +29,7 @@ from ensembles.readers.native.account import (
     account_in_job_file,
     account_of_spool,
     numbers_in,
+    sum_words,
 )
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
 from ensembles.readers.native.spool_bytes import OTHER_VERSION, Contents, JobSummary, KnownTexts, Piece
@@ -402,9 +403,19 @@ def checked_head(path: str, beginning: bytes) -> Any:
             f"{VERSIONS[-1]} and {EVENT.size}: {OTHER_VERSION}"
         )
     wrong = [name for name, possible in _POSSIBLE.items() if getattr(head, name) not in possible]
+    if not wrong and head.identity_sum not in (0, sum_of_identity(beginning)):
+        wrong = ["their sum"]
     if wrong:
         raise EnsioError(f"{path} is damaged: the numbers in its head are implausible ({', '.join(wrong)})")
     return head
+
+
+def sum_of_identity(head: bytes) -> int:
+    """Sum what a head says of its process, as the recorder does."""
+    import numpy as np
+
+    clock, threads, first, last = map(SPOOL.field_offset, ("clock", "threads", "first", "last"))
+    return int(sum_words(np.frombuffer(head[clock:threads] + bytes(4) + head[first:last], "u8")))
 
 
 def _check_counts(spool: Spool, beginning: bytes) -> None:
@@ -412,7 +423,8 @@ def _check_counts(spool: Spool, beginning: bytes) -> None:
     head = spool.head
     wrong = {name: 0 for name, possible in _POSSIBLE_COUNTS.items() if getattr(head, name) not in possible}
     spool.own_losses, spool.own_account = _losses_of_spool(beginning), account_of_spool(beginning)
-    facts = int.from_bytes(beginning[ACCOUNT_POSITION:][ACCOUNT.size - 8 : ACCOUNT.size], sys.byteorder)
+    at = ACCOUNT_POSITION + ACCOUNT.field_offset("facts")
+    facts = int.from_bytes(beginning[at : at + 8], sys.byteorder)
     spool.has_sums = facts >> 32 > 0
     if facts and spool.own_account is None:
         wrong["account"] = 0

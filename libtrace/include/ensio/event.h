@@ -161,7 +161,7 @@ struct ensio_spool {
     uint64_t lost_calls;     /* dropped events that are missing in the summary too */
     /* 1: events are being added to the summary; one of them may be missing in part, or be added twice */
     uint32_t folding;
-    uint32_t reserved; /* 0 */
+    uint32_t identity_sum; /* of `clock` to `tasks`, and of `first` (spool.md); 0: unknown */
     /* in MPI_Init, if the job has several nodes and all ranks are recorded */
     struct ensio_meeting begin[ENSIO_MEETINGS];
     struct ensio_meeting end[ENSIO_MEETINGS]; /* in MPI_Finalize */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import tarfile
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from ensembles.readers.native.account import (
     sum_of_account,
     sum_words,
 )
-from ensembles.readers.native.spool import LOSSES_POSITION, read_spool
+from ensembles.readers.native.spool import LOSSES_POSITION, read_spool, sum_of_identity
 
 RUNS = Path(__file__).parents[3] / "corpus/runs"
 
@@ -76,6 +77,19 @@ def test_numbers_of_the_head_that_cannot_be_are_named_or_refused(spool: Path) ->
             assert any(name in note or "damaged" in note for note in answer(spool)[1]), name
         except EnsioError as error:
             assert name in str(error)  # noqa: PT017
+
+
+def test_a_changed_bit_of_what_the_head_says_of_its_process_is_refused(spool: Path) -> None:
+    data, at = bytearray(spool.read_bytes()), SPOOL.field_offset("identity_sum")
+    data[at : at + 4] = sum_of_identity(bytes(data)).to_bytes(4, sys.byteorder)
+    spool.write_bytes(data)
+    answer(spool)
+    for name in ("pid", "parent_pid", "tasks", "first"):
+        changed = bytearray(data)
+        changed[SPOOL.field_offset(name)] ^= 2
+        spool.write_bytes(changed)
+        with pytest.raises(EnsioError, match="their sum"):
+            read_spool(str(spool))
 
 
 def test_an_account_is_read_from_a_job_file_whatever_its_sum(spool: Path) -> None:
