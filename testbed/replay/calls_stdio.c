@@ -54,6 +54,23 @@ static int moved(struct call_target *target, size_t bytes)
     return ferror(target->file->stream) ? -1 : 0;
 }
 
+/* What compilers make of getc_unlocked and putc_unlocked, as often as it takes; at the end of a file once. */
+static int take_inline(struct call_target *target)
+{
+    int64_t taken = 0;
+    while (__getc_unlocked_body(target->file->stream) != EOF && ++taken < target->operation->bytes)
+        ;
+    return moved(target, (size_t)taken);
+}
+
+static int put_inline(struct call_target *target)
+{
+    int64_t put = 0;
+    while (put < target->operation->bytes && __putc_unlocked_body(target->data[put], target->file->stream) != EOF)
+        put++;
+    return moved(target, (size_t)put);
+}
+
 /* A width stands for the text that the program made of its values. */
 static int print(struct call_target *target)
 {
@@ -110,6 +127,8 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     X(fprintf, 1, print(target), WRITE) \
     X(fputc, 1, moved(target, fputc(*target->data, file->stream) != EOF), WRITE) \
     X(fgetc, 1, moved(target, fgetc(file->stream) != EOF), READ) \
+    X(__uflow, 1, take_inline(target), READ) \
+    X(__overflow, 1, put_inline(target), WRITE) \
     X(ftell, 1, ftello(file->stream) < 0 ? -1 : 0, .on = OPEN_FILE) \
     X(setvbuf, 1, set_buffer(file, (size_t)operation->bytes), .on = OPEN_FILE) \
     X(fflush, 1, fflush(file->stream) ? -1 : 0, .on = OPEN_FILE)

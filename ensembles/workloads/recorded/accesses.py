@@ -33,7 +33,8 @@ _SAME_NAMES = {
     "posix": "open openat creat close lseek read write pread pwrite readv writev preadv pwritev fsync "
     "fdatasync ftruncate fallocate fstat fcntl_lock flock stat lstat fstatat access unlink unlinkat remove "
     "mkdir rmdir opendir readdir closedir readlink realpath rename chmod truncate sync_file_range",
-    "stdio": "fopen fdopen fclose fseek rewind ftell fread fwrite fprintf fputc fgetc fflush setvbuf",
+    "stdio": "fopen fdopen fclose fseek rewind ftell fread fwrite fprintf fputc fgetc __uflow __overflow "
+    "fflush setvbuf",
     "mpiio": "open close read_at write_at read_at_all write_at_all read_all write_all read write seek sync "
     "set_size set_view",
 }
@@ -58,8 +59,6 @@ MADE_AS |= {
     ("stdio", "fputs"): "stdio.fwrite",
     ("stdio", "puts"): "stdio.fwrite",
     ("stdio", "fscanf"): "stdio.fread",
-    ("stdio", "__uflow"): "stdio.fread",
-    ("stdio", "__overflow"): "stdio.fwrite",
 }
 """Calls of plans by layer and name of recorded ones."""
 

@@ -18,7 +18,7 @@ from ensembles.workloads.recorded.accesses import (
     running_maximum,
 )
 
-_AT_POSITION = ("posix.write", "posix.writev", "stdio.fwrite", "stdio.fprintf", "stdio.fputc")
+_AT_POSITION = ("posix.write", "posix.writev", "stdio.fwrite", "stdio.fprintf", "stdio.fputc", "stdio.__overflow")
 
 
 @dataclass(frozen=True)
