@@ -6,6 +6,7 @@
 #include "rawsys.h"
 #include "site_settings.h"
 
+#include <ensio/excluded.h>
 #include <ensio/site.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,6 @@
 #define LEAST_MEMORY_BYTES (16 << 20) /* the recorder takes 6 MiB of them */
 
 struct ensio_settings ensio_settings;
-
-/* Files that hold no user data. Open MPI, MPICH and PMIx keep session files and inspect the machine when they start. */
-static const char left_out[] =
-    "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
-    "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
-    "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/run/user/*/ucx*:"
-    "/etc/libnl*/*:/etc/gnutls/config:*.darshan:*.darshan_partial*";
 
 /* Variables with rank and number of ranks, by launcher. Variables that a batch script inherits from its job come last,
  * because inside a job those of mpiexec are the right ones. */
@@ -366,7 +360,7 @@ void ensio_settings_read(void)
         return;
     }
     if (!ensio_settings.exclude)
-        ensio_settings.exclude = left_out;
+        ensio_settings.exclude = ENSIO_EXCLUDED;
     ensio_exclude(ensio_settings.exclude);
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
         strcpy(ensio_settings.host, "unknown-host");

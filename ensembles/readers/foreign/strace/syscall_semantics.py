@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from fnmatch import translate
+from functools import cache
 from typing import Literal
 
+from ensembles.model.c_layout import EXCLUDED
 from ensembles.readers.foreign.common.id_tables import TracedProcess
 from ensembles.readers.foreign.strace.call_arguments import (
     AT_POSITION,
@@ -105,10 +108,10 @@ def apply_syscall(
     if name in BY_DESCRIPTOR:
         return _by_descriptor(thread, name, arguments, value, result)
     if name in BY_PATH or name in BY_FOLDER:
-        path = _path_of(thread, name, arguments)
+        path = _of_data(_path_of(thread, name, arguments))
         if name in OPENS and not failed:
             told = _path(result.path)
-            file = OpenFile(_of_data(path) if told is None else told, 0, "O_APPEND" in arguments)
+            file = OpenFile(path if told is None else told, 0, "O_APPEND" in arguments)
             thread.descriptors.put(value, file, "O_CLOEXEC" in arguments)
             path = file.path
         return "no file" if path == NO_FILE else (path, -1, 0, -1 if failed else 0)
@@ -135,10 +138,14 @@ def _path(told: str | None) -> str | None:
     return _of_data(unescaped(told)) if told.startswith("/") else NO_FILE
 
 
+_GLOBS = [(re.compile(translate(glob.removeprefix("!"))), glob[0] == "!") for glob in EXCLUDED]
+
+
+@cache
 def _of_data(path: str) -> str:
-    """Return a path, or `NO_FILE` for those that the recorder leaves out, too: devices, and what they say."""
-    is_system = path.startswith(("/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")
-    return NO_FILE if is_system else path
+    """Return a path, or `NO_FILE` for one that the recorder leaves out, too."""
+    is_kept = next((exception for glob, exception in _GLOBS if glob.match(path)), True)
+    return path if is_kept else NO_FILE
 
 
 def _by_descriptor(

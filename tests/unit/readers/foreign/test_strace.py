@@ -205,7 +205,7 @@ def test_as_many_calls_as_strace_itself_counts(tmp_path, program):
     missing = {name: counted[name][0] - told.get(name, (0, 0))[0] for name in counted}
     assert min(missing.values()) == 0
     assert sum(missing.values()) == left_out
-    assert all(told[name][1] == counted[name][1] for name in told)
+    assert all(errors <= counted[name][1] for name, (_, errors) in told.items())
 
 
 def ours(run, text):

@@ -1,0 +1,1 @@
+../../libtrace/include/ensio/excluded.h
