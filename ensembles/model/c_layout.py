@@ -192,7 +192,7 @@ CONSTANTS = parse_constants(_EVENT_H, "event.h") | parse_constants(_JOBFILE_H, "
 """Numbers of ``event.h`` and ``jobfile.h``, for example ``CONSTANTS["ENSIO_SPOOL_VERSION"]``."""
 
 EXCLUDED = "".join(re.findall(r'^ +"(.*)"', _header("excluded.h"), re.MULTILINE)).split(":")
-"""Globs of files whose calls the recorder leaves out; the first that matches decides, ``!`` is an exception."""
+"""Globs of files that the recorder leaves out; the first that matches decides, ``!`` is an exception."""
 
 BIN_CONSTANTS = parse_constants(_header("bins.h"), "bins.h")
 """Numbers of the bin law: ``ENSIO_BIN_BITS``, ``ENSIO_BIN_COUNT``."""

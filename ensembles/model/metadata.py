@@ -130,8 +130,8 @@ LEAST_BYTES = 1 << 19
 class KernelBytes:
     """What the kernel counted in the processes of a run, to compare with what was recorded."""
 
-    # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets; less the
-    # excluded ones among the written that went to no file, if the recorder knew them.
+    # read, written: Bytes that all reads and writes of the processes moved, also on pipes and sockets; but
+    # for excluded writes that went to no regular file, where the recorder knew them.
     read: int = 0
     written: int = 0
     # fetched, dirtied: Bytes that were fetched from storage, and that are to be sent there.

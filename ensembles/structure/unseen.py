@@ -66,12 +66,13 @@ def find_unseen(
 ) -> Unseen | None:
     """Compare what the kernel counted with what was recorded.
 
-    A recorded write makes the pages dirty that it touches, so that each call explains a page more than its
-    bytes; an inode becomes dirty for each file, however often it is opened. Bytes that may have gone to a pipe count only if files became dirty; where not even the recorded
-    writes are among what became dirty, as in many small processes and on tmpfs, that is not known, and they
-    are not much. Neither are those that may have come from a pipe. What is fetched from storage may be
-    read-ahead, or the loading of the program: it counts only where something was seen that fetches without
-    calls. Requests of io_uring and libaio hide their time, however few bytes they move.
+    A recorded write makes the pages dirty that it touches, so that each call explains a page more than
+    its bytes; an inode becomes dirty for each file, however often it is opened. Bytes that may have gone
+    to a pipe count only if files became dirty; where not even the recorded writes are among what became
+    dirty, as in many small processes and on tmpfs, that is not known, and they are not much. Neither are
+    those that may have come from a pipe. What is fetched from storage may be read-ahead, or the loading
+    of the program: it counts only where something was seen that fetches without calls. Requests of
+    io_uring and libaio hide their time, however few bytes they move.
 
     None: what is not explained is less than 512 KiB. Of several processes it may also be less than 10 % of
     what the kernel counted, of bytes made dirty or fetched always. A page that was written by calls, and a
@@ -94,9 +95,8 @@ def find_unseen(
         least = 1 if libraries and not has_io else LEAST_BYTES
     least = max(least, min(most, _LEAST_SHARE * kernel.written))
     written = written if comparable and written >= least else 0
-    inodes = sum(count for call, (count, _) in calls.items() if call.op == "open" or _CHANGES.match(call.name))
-    edges = sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
-    edges += min(inodes, files) * _INODE_BYTES
+    inodes = sum(n for call, (n, _) in calls.items() if call.op == "open" or _CHANGES.match(call.name))
+    edges = sum(n * _dirty_bytes(call) for call, (n, _) in calls.items()) + min(inodes, files) * _INODE_BYTES
     of_files = kernel.dirtied - recorded["write"] - edges
     perhaps_piped = "piped-out" in kernel.facts and of_files < LEAST_BYTES <= written
     if perhaps_piped and kernel.dirtied >= recorded["write"]:

@@ -307,9 +307,8 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
         libraries.update(dict.fromkeys(os.fsdecode(name) for name in names if name))
     accounts = [spool.account for spool in known]
     excluded_written = min(sum(each.excluded_written for each in accounts), HALF_INT64)
-    elsewhere = sum(
-        max(each.excluded_written - each.excluded_on_files, 0) for each in accounts if each.facts & ON_FILES
-    )
+    known_on_files = [each for each in accounts if each.facts & ON_FILES]
+    elsewhere = sum(max(each.excluded_written - each.excluded_on_files, 0) for each in known_on_files)
     return KernelBytes(
         read,
         max(written - elsewhere, 0),

@@ -18,7 +18,8 @@ from ensembles.workloads.recorded.accesses import (
     running_maximum,
 )
 
-_AT_POSITION = ("posix.write", "posix.writev", "stdio.fwrite", "stdio.fprintf", "stdio.fputc", "stdio.__overflow")
+_OF_STREAMS = ("stdio.fwrite", "stdio.fprintf", "stdio.fputc", "stdio.__overflow")
+_AT_POSITION = ("posix.write", "posix.writev", *_OF_STREAMS)
 
 
 @dataclass(frozen=True)
