@@ -167,6 +167,7 @@ def read_run(
         posts_of_run(run, selection),
         step_times_s(run) if with_steps else [],
         _causes_s(run) if with_causes else {},
+        f"{run.info.recorder} {run.info.environment.get('ENSIO_LAYERS', '')}".strip(),
     )
 
 
@@ -183,9 +184,10 @@ def compare_read_runs(
 ) -> list[Comparison]:
     """Compare groups of runs that were read before, perhaps from a history."""
     single = all(len(group) == 1 for group in groups)
+    groups, unseen = _seen_by_all(groups)
     read = [[run.calls for run in group] for group in groups]
     names = list(names) if names is not None else [runs_name([run.path for run in group]) for group in groups]
-    notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
+    notes = unseen + [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
     times_s: dict[Key, float] = {}
     for calls in (calls for group in read for calls in group):
         for key, time_s in calls.time_s.items():
@@ -276,6 +278,23 @@ def compare_read_runs(
     return sorted(
         found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -sum(one.totals[1].typical))
     )
+
+
+def _seen_by_all(groups: Sequence[Sequence[ReadRun]]) -> tuple[Sequence[Sequence[ReadRun]], list[str]]:
+    """Leave out the calls of layers that only some of the recorders saw, and say so."""
+    recorders = dict.fromkeys(run.recorder for group in groups for run in group)
+    layers = [{layer for run in group for layer, _ in run.calls.time_s} for group in groups]
+    unseen = set.union(*layers) - set.intersection(*layers)
+    if len(recorders) < 2 or "" in recorders or not unseen:
+        return groups, []
+    said = (
+        f"calls of {' and '.join(sorted(unseen))} are left out: {' and '.join(recorders)} do not all see them"
+    )
+    seen = [[{k: t for k, t in run.calls.time_s.items() if k[0] not in unseen} for run in g] for g in groups]
+    return [
+        [replace(run, calls=replace(run.calls, time_s=times_s)) for run, times_s in zip(*each, strict=True)]
+        for each in zip(groups, seen, strict=True)
+    ], [said]
 
 
 def _totals_of_kind(
