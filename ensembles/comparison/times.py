@@ -246,7 +246,7 @@ ASSUMED_SPREAD_OF_KINDS = 0.5
 """The same of the time in calls of one kind. Of these programs it was 7 to 40 % for reads, writes and syncs
 with a hundredth of the time in I/O or more, and 12 to 42 % for opens. Twice that is assumed of single runs
 whose calls do not show that they differ, and of whole runs for the part of the difference that these hold: on
-a machine that others use, as many syncs or writes took two to eight times as long in some runs as in others."""
+a busy machine, as many syncs or writes took two to eight times as long in some runs as in others."""
 
 LEAST_SPREAD_OF_NEW_RUN = 0.15
 """Least standard deviation of the time in I/O from run to run with which one new run is judged, however alike

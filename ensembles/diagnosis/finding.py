@@ -221,7 +221,9 @@ class Finding:
         low_s, high_s = self.gain_s or (0.0, 0.0)
         cost_s = max(low_s, LIKELY_COUNTS * min(self.likely_s, high_s)) * (not self.is_symptom)
         run_s = max(self.evidence.get("run_s", 0.0), 1e-9)
-        reached = sum(cost_s >= share * run_s for share in FROM_SHARE.values())
+        own_s = cost_s if self.share_s is None else min(cost_s, self.share_s)
+        costs_s = {"warning": cost_s, "critical": own_s}  # a second is critical once
+        reached = sum(costs_s[level] >= share * run_s for level, share in FROM_SHARE.items())
         return SEVERITIES[min(reached, SEVERITIES.index(self.kind.most_severe))]
 
     @property
