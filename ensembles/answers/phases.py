@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.diagnosis.limits import LITTLE
 from ensembles.faces.answer import MOST_ROWS, SMALL_PART, Answer
 from ensembles.faces.words import sentence
 from ensembles.model.fields import plain
+from ensembles.model.levels import LITTLE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.passes.group import SummaryGroup, SummaryRequest

@@ -11,15 +11,7 @@ from ensembles.comparison.compare_samples import compare_kinds, compare_samples,
 from ensembles.comparison.difference import ReadRun, make_differences, times_and_calls, times_of_kinds
 from ensembles.comparison.hypothesis_tests import LEVEL, compute_run_tests, has_repetitions
 from ensembles.comparison.report import Comparison, Group
-from ensembles.comparison.times import (
-    LEAST_ADDED,
-    MARGIN,
-    Total,
-    kinds_to_test,
-    make_total,
-    sums_of_run,
-    totals_of_runs,
-)
+from ensembles.comparison.times import MARGIN, Total, kinds_to_test, make_total, sums_of_run, totals_of_runs
 from ensembles.comparison.units import Kind, RunCalls, sliced
 from ensembles.comparison.verdict import (
     is_replaced,
@@ -30,6 +22,7 @@ from ensembles.comparison.verdict import (
 )
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import LITTLE
 from ensembles.model.units import count_text
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.nothing_selected import refuse_nothing
@@ -215,7 +208,7 @@ def compare_read_runs(
     ]
     common = [key for key in common if key not in replaced]
     summed = [key for key in common if any(key in run.counts for group in read for run in group)]
-    kinds, main = [], kinds_to_test(*times_and_calls(read, list(times_s)), least_share=LEAST_ADDED)
+    kinds, main = [], kinds_to_test(*times_and_calls(read, list(times_s)), least_share=LITTLE)
     for layer, op in sorted((key for key in common if key not in summed), key=lambda key: -times_s[key]):
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit, f"{layer} {op}" in main))

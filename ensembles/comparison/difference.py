@@ -17,7 +17,6 @@ from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key
 from ensembles.comparison.hypothesis_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.model import is_alike
 from ensembles.comparison.times import (
-    LEAST_ADDED,
     LEAST_CALLS,
     LEAST_OF_WHOLE,
     MARGIN,
@@ -27,6 +26,7 @@ from ensembles.comparison.times import (
     kinds_to_test,
     time_changes,
 )
+from ensembles.model.levels import LITTLE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
 
@@ -190,7 +190,7 @@ class Difference:
             assert each.change is not None
             more_s = each.change.after_s - each.change.before_s
             of_all_s = io.after_s - io.before_s if io is not None and of_whole_runs else np.inf
-            if more_s >= LEAST_ADDED * io_s and of_all_s >= LEAST_OF_WHOLE * more_s and more_s > 0:
+            if more_s >= LITTLE * io_s and of_all_s >= LEAST_OF_WHOLE * more_s and more_s > 0:
                 found.append(each)
         return found
 
@@ -216,7 +216,7 @@ class Difference:
         return [
             each
             for each in self.losses
-            if (is_apart and abs(each.loss_s) > LEAST_ADDED * most_s)
+            if (is_apart and abs(each.loss_s) > LITTLE * most_s)
             or each.id in also
             or (
                 not is_apart

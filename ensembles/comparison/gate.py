@@ -40,7 +40,7 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
     -----
     A group fails if its runs did less of everything; if they certainly take longer in I/O: on the critical
     path, or summed over tasks where the critical path is not certainly shorter; or if a kind of calls
-    certainly takes longer a run, by at least `LEAST_ADDED` of the time in I/O, and the whole runs take longer
+    certainly takes longer a run, by at least `LITTLE` of the time in I/O, and the whole runs take longer
     in I/O too, by `LEAST_OF_WHOLE` of that. Of one new run against several, the time of the kind decides, and
     not where its durations lie: baselines may be alike by accident.
     """

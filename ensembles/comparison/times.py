@@ -15,7 +15,7 @@ import numpy as np
 
 from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.model import RunValues, fit_effects, holm, runs_needed
-from ensembles.model.levels import A_TENTH, MOST, RARE
+from ensembles.model.levels import A_TENTH, LITTLE, MOST, RARE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text, share_text
 
@@ -269,9 +269,6 @@ OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 LEAST_SHARE = RARE
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
 
-LEAST_ADDED = 0.05
-"""Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call on a
-path often takes a few times as long as usual."""
 
 LEAST_OF_WHOLE = MOST
 """Least part of what a kind of calls adds by which the time in I/O of the whole run is longer, too."""
@@ -510,7 +507,7 @@ def kinds_to_test(
     return [
         what
         for what, each in means.items()
-        if max(each) >= least_s * (least_share if _are_many(calls[what]) else LEAST_ADDED)
+        if max(each) >= least_s * (least_share if _are_many(calls[what]) else LITTLE)
     ]
 
 

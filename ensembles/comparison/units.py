@@ -32,13 +32,12 @@ from ensembles.comparison.components import (
     quantile_octaves,
 )
 from ensembles.comparison.model import RunValues
-from ensembles.model.levels import FEWEST, FEWEST_ALONE, NEARLY_ALL
+from ensembles.model.levels import FEWEST, FEWEST_ALONE, NEARLY_ALL, SEVERAL
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT
 
 TIMES = 2.0
 MOST_BLOCKS = 12
-FEWEST_BLOCKS = 3
 
 MOST_UNITS = 384
 """Largest number of phases, or of slices of time with equal numbers of calls."""
@@ -139,7 +138,7 @@ class DependentBlocks:
     """Runs divided into blocks."""
 
     # list of ndarray, shape (blocks, BIN_COUNT) each: Histograms of the blocks of each run; possibly fewer
-    # blocks than `FEWEST_BLOCKS`
+    # blocks than `SEVERAL`
     counts: list[np.ndarray]
     # Upper bound of the integrated autocorrelation time, in units (phases, or pieces that replace them)
     memory: float
@@ -311,7 +310,7 @@ class Units:
         """Whether units show how far the values of runs are uncertain."""
         if self.what == RUNS:
             return len(self.group) > int(self.group.max()) + 1
-        return self.are_blocks and min(self.sizes) >= FEWEST_BLOCKS
+        return self.are_blocks and min(self.sizes) >= SEVERAL
 
 
 def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> Units:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.evidence import CallsOfRows
 from ensembles.diagnosis.finding import MOST_NAMED, Finding
-from ensembles.diagnosis.limits import LITTLE
 from ensembles.model.calls import OPS
+from ensembles.model.levels import LITTLE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.sites import Frame, Site
 from ensembles.passes.summary import ignoring_run

@@ -18,15 +18,14 @@ from ensembles.diagnosis.limits import (
     DRAWS,
     FAR,
     LEAST_CALLS,
-    LEAST_PHASES,
     LEAST_TARGET_BYTES_PER_NS,
     LEAST_UNITS,
-    MOST_RATIO,
     OUTLIER,
     SMALL_CLASS,
 )
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
+from ensembles.model.levels import ALIKE, SEVERAL
 from ensembles.model.units import seconds_text
 from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
 from ensembles.structure.phases.critical_path import CriticalPath
@@ -151,7 +150,7 @@ class Case:
     def phases_are_steps(self) -> bool:
         """Whether several phases move data, as those of a program that works in steps."""
         data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
-        return len(np.unique(self.window[data])) >= LEAST_PHASES
+        return len(np.unique(self.window[data])) >= SEVERAL
 
     def paths(self, cost: np.ndarray) -> tuple[str, ...]:
         """Return the paths of the files with some cost, by number, the most costly first."""
@@ -379,7 +378,7 @@ class Case:
     def _heavier(self) -> np.ndarray:
         """Logarithm of how many times the bytes of the median task each task moves: shape (windows, tasks).
 
-        Below `MOST_RATIO`, it is 0. Files that are longer take longer to truncate, and a task that is busy
+        Below `ALIKE`, it is 0. Files that are longer take longer to truncate, and a task that is busy
         for longer loses its processor more often: all of its calls may be longer.
         """
         data = np.isin(self.op, ("read", "write")) & (self.rows["depth"] == 0)
@@ -387,7 +386,7 @@ class Case:
         moved[moved == 0] = np.nan
         usual = np.array([np.nanmedian(row) if np.isfinite(row).any() else 1.0 for row in moved])
         ratio = np.nan_to_num(moved / usual[:, None], nan=1.0)
-        heavier: np.ndarray = np.where(ratio >= MOST_RATIO, np.log(ratio), 0.0)
+        heavier: np.ndarray = np.where(ratio >= ALIKE, np.log(ratio), 0.0)
         return heavier
 
     def nodes_of_tasks(self) -> np.ndarray | None:

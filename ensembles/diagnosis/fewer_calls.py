@@ -16,7 +16,7 @@ from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import LEAST_CALL_SHARE, Check, Finding, matters
-from ensembles.diagnosis.limits import LEAST_CALLS, SMALL_BYTES
+from ensembles.diagnosis.limits import LEAST_CALLS
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, NO_LOOKUPS, habit_of_lookups
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
@@ -24,7 +24,7 @@ from ensembles.diagnosis.rules.small_requests import emptied_streams, first_on_f
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
-from ensembles.model.levels import MOST
+from ensembles.model.levels import MOST, SMALL_BYTES
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ensembles.diagnosis.limits import FEW
 from ensembles.diagnosis.principles import Cause, cause_of
+from ensembles.model.levels import FEW
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, seconds_text, share_text

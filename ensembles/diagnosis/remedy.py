@@ -16,9 +16,9 @@ from ensembles.diagnosis.finding import (
     Where,
     rate_confidence,
 )
-from ensembles.diagnosis.limits import FEW, LOW
+from ensembles.diagnosis.limits import LOW
 from ensembles.diagnosis.principles import FEWER_BYTES, FEWER_CALLS, cause_of
-from ensembles.model.levels import A_TENTH
+from ensembles.model.levels import A_TENTH, FEW
 from ensembles.model.spans import MOST_SPANS, find_spans
 
 

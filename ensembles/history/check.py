@@ -30,11 +30,9 @@ from ensembles.history.series import (
 )
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import SEVERAL
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text
-
-LEAST_RUNS = 3
-"""Baseline runs from which a verdict is given: two show the variation from run to run by one difference."""
 
 BASELINE = 20
 """Runs before the latest that are its baseline unless others are named."""
@@ -166,8 +164,8 @@ def check(
     ended = _ended_early([read[run.id] for run in [*baseline, latest] if run.id in read])
     early = {run.id for run, is_early in zip([*baseline, latest], ended, strict=False) if is_early}
     baseline, runs = ([run for run in each if run.id not in early] for each in (baseline, runs))
-    if len(baseline) < LEAST_RUNS:
-        missing = LEAST_RUNS - len(baseline)
+    if len(baseline) < SEVERAL:
+        missing = SEVERAL - len(baseline)
         since = "" if acknowledged is None else f" since the known change ({acknowledged.reason})"
         earlier = count_text(len(baseline), "earlier run")
         reason = f"how much runs vary is not known from {earlier}{since}: add {missing} or more"
@@ -257,7 +255,7 @@ def judge(
     before = range(max(0, len(records) - min(windows))) if baseline is None else baseline
     baselines = [records[at] for at in before]
     series = make_series(records, before)
-    tested = judge_windows(series, windows, most, LEAST_RUNS, margin, level, baseline, confirm)
+    tested = judge_windows(series, windows, most, SEVERAL, margin, level, baseline, confirm)
     certain = [one for one in tested if one.p <= level]
     new, changes = new_findings(records, before), []
     first = min(new, default=len(records) - 1)
@@ -275,7 +273,7 @@ def judge(
         changes = changes_of(series, certain, first, apart)
         if any(change.what != "time" for change in changes):
             changes = [change for change in changes if change.what != "time"]  # the others say why
-    if not confirm and len(before) >= LEAST_RUNS and not any(one.is_worse for one in changes):
+    if not confirm and len(before) >= SEVERAL and not any(one.is_worse for one in changes):
         # What the gate of ``ensio compare`` fails for is a regression, too.
         groups = [[record.as_read() for record in each] for each in (baselines, records[-max(windows) :])]
         judged = gate(compare_read_runs(groups, names=["before", "latest"], margin=margin), 1.0)
@@ -346,15 +344,15 @@ def _alone(
 ) -> str:
     """Say that the latest run alone, that before it too, or a window takes longer."""
     last, runs = len(records) - 1, 0
-    if series.parts and series.parts[0].what == COMMON and len(before) >= LEAST_RUNS:
+    if series.parts and series.parts[0].what == COMMON and len(before) >= SEVERAL:
         common, rest = series.value[:, 0], [run for run in before if run != last - 1]
-        if last - 1 in before and len(rest) >= LEAST_RUNS:
+        if last - 1 in before and len(rest) >= SEVERAL:
             pair = common[last - 1 :] - common[rest].mean()
             runs = 2 * int(pair.min() > _least_outlier(common[rest]))
         runs = runs or int(common[-1] > _least_outlier(common[np.asarray(before)]))
     for window in windows if by_time and not runs else ():
         old = records[:-window][-most:]
-        apart = _difference(old, records[-window:]) if len(old) >= LEAST_RUNS else None
+        apart = _difference(old, records[-window:]) if len(old) >= SEVERAL else None
         if apart is not None and apart.fails():
             runs = window
             break

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.calls import STORAGE
-from ensembles.model.levels import A_TENTH
+from ensembles.model.levels import A_TENTH, SMALL_BYTES
 from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 AMPLIFIED = 1.2
 """Bytes that a layer below moves for each byte of the program from which on they are named."""
 
-SMALL_BYTES = 64 << 10
-"""Pieces below this size are small, if the calls of the program are `PIECES` times as large."""
 
 PIECES = 8
 

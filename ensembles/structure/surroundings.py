@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ensembles.model.levels import LITTLE
 from ensembles.model.surroundings import COUNTERS, LEVELS, OF_NODE, SurroundingsTable
 from ensembles.model.units import NS_PER_S
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-
-NOTABLE_SHARE = 0.05
-"""Dirty pages are notable above this share of the memory that programs could have had. So is I/O pressure
-above this share of the time."""
 
 _PROCESS = tuple(name for name in COUNTERS if name not in OF_NODE)
 _NETWORK = tuple(name for name in COUNTERS if name.startswith(("nfs_", "lustre_")) and name not in LEVELS)
@@ -50,8 +47,8 @@ class SurroundingsTotals:
         """Whether dirty pages, I/O pressure or retransmissions of NFS were considerable."""
         shares = (self.io_some_share or 0, self.cgroup_some_share or 0)
         return (
-            (self.dirty_share or 0) >= NOTABLE_SHARE
-            or max(shares) >= NOTABLE_SHARE
+            (self.dirty_share or 0) >= LITTLE
+            or max(shares) >= LITTLE
             or self.network.get("nfs_retransmissions", 0) > 0
         )
 

@@ -219,7 +219,7 @@ class CollectiveTime(Summary):
     def condense(self) -> None:
         """Join the times of calls that overlap."""
         for held in (self.collective, self.storage):
-            held.condense(disjoint([held.rows()]))
+            held.hold_instead(disjoint([held.rows()]))
 
     def to_json(self) -> dict[str, float] | None:
         """Return the times, or None.

@@ -25,7 +25,7 @@ class HeldCalls:
         self.count += calls
         self._parts = [*self._parts, *parts] if self.is_complete else []
 
-    def condense(self, rows: np.ndarray) -> None:
+    def hold_instead(self, rows: np.ndarray) -> None:
         """Replace the columns by fewer rows that say the same: shape (names, n)."""
         self._parts = [rows]
 

@@ -129,7 +129,7 @@ class TotalsBy(Summary):
                 (len(DIRECTIONS) * key + DIRECTIONS.index(op), 0, length)
                 for (key, op), length in active.items()
             ]
-            self._moves.condense(np.array(rows, np.int64).T)
+            self._moves.hold_instead(np.array(rows, np.int64).T)
 
     def totals(self) -> list[KeyTotals]:
         """Compute the totals of each file or rank that occurred, by number."""

@@ -17,17 +17,13 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.limits import (
-    AGAIN,
     COPIED_BYTES_PER_NS,
     FAR,
-    FEW,
     LARGE_BYTES,
     LEAST_CALLS,
-    LEAST_PHASES,
     LEAST_RATIO,
     LEAST_TARGET_BYTES_PER_NS,
     LOW,
-    SMALL_BYTES,
 )
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import Remedy
@@ -35,7 +31,7 @@ from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
 from ensembles.diagnosis.storage_load import Flush, flush_of_closes
 from ensembles.diagnosis.without_calls import refuse
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.levels import MOST
+from ensembles.model.levels import AGAIN, FEW, MOST, SEVERAL, SMALL_BYTES
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
@@ -114,7 +110,7 @@ def _find_syncs(case: Case, uses: FileUses) -> Remedy | None:
     syncs &= calls > 0
     count = case.by_cell(calls)
     written = case.by_cell(np.where(writes, case.rows["n"] * synced["n"], 0))
-    least = LEAST_PHASES if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
+    least = SEVERAL if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
     # A task that writes other things too (a header) syncs as often as the median of its window.
     pairs = zip(written, (count >= least) & (written > 0), strict=True)
     usual = np.array([[np.median(row[mine]) if mine.any() else np.inf] for row, mine in pairs])

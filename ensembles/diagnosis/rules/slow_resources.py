@@ -15,13 +15,13 @@ from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import DENSE, FEW, LEAST_CALLS, LEAST_RATIO, LEAST_UNITS, LITTLE
+from ensembles.diagnosis.limits import DENSE, LEAST_CALLS, LEAST_RATIO, LEAST_UNITS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import targets_of
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.model.events import OPS, Events
-from ensembles.model.levels import CERTAIN, MOST
+from ensembles.model.levels import CERTAIN, FEW, LITTLE, MOST
 from ensembles.model.units import count_text, number_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary

@@ -19,10 +19,8 @@ from ensembles.diagnosis.finding import MOST_NAMED, Check, Finding, NotApplicabl
 from ensembles.diagnosis.limits import (
     COPIED_BYTES,
     DENSE,
-    FEW,
     LEAST_CALLS,
     LEAST_UNITS,
-    LITTLE,
     LOW,
     SHARED_MEMORY_BYTES_PER_NS,
     SMALL_CLASS,
@@ -41,7 +39,7 @@ from ensembles.diagnosis.storage_load import (
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
-from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, FEW, LITTLE, MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.library_time import LIBRARIES
 from ensembles.summaries.keyed_sums import KeyedSums

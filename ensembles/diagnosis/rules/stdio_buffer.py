@@ -17,11 +17,10 @@ from ensembles.diagnosis.limits import (
     LEAST_CALLS,
     LEAST_RATIO,
     SHARED_MEMORY_BYTES_PER_NS,
-    SMALL_BYTES,
 )
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.small_requests import emptied_streams, formatted_calls, join_calls
-from ensembles.model.levels import NEARLY_ALL
+from ensembles.model.levels import NEARLY_ALL, SMALL_BYTES
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
 

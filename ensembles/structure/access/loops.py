@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.model.events import OPS
+from ensembles.model.levels import MOST_PIECES
 from ensembles.model.units import bytes_text
 from ensembles.summaries.keyed_sums import groups_of_rows
 
@@ -88,7 +89,6 @@ READ, WRITE, SEEK, SYNC = (OPS.index(op) for op in ("read", "write", "seek", "sy
 MOST_SIZES = 16
 """Sizes of an operation of a task that are distinguished; of more, octaves are."""
 
-_MOST_TEXTS = 4096
 VARIED = "varied"
 
 
@@ -142,7 +142,7 @@ def tokens_of(op: np.ndarray, asked: np.ndarray, size: np.ndarray, by_size: bool
 def _kinds(asked: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, bool]:
     """Number sizes asked for by their text; sizes by octaves, and True, if there are too many."""
     sizes, where = np.unique(asked, return_inverse=True)
-    if len(sizes) <= _MOST_TEXTS:
+    if len(sizes) <= MOST_PIECES:
         texts: dict[str, int] = {}
         kinds = np.array([texts.setdefault(bytes_text(each), len(texts)) for each in sizes.tolist()])
         if len(texts) <= MOST_SIZES:

@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.model.levels import MOST_PIECES
 from ensembles.structure.access.loops import Loop, find_loops
 from ensembles.structure.access.streams import FIRST, ORDERS
-
-MOST_SEGMENTS = 4096
-"""Changes of file of a task up to which loops are sought between them."""
 
 MOST_INNER = 1 << 13
 """Loops of a task in which loops of loops are sought."""
@@ -128,7 +126,7 @@ def _between_files(
 ) -> list[Part] | None:
     """Return the parts where no loop runs over a change of file; None: these are too many."""
     begin = np.flatnonzero(np.r_[True, np.diff(file) != 0])
-    if not 1 < len(begin) <= MOST_SEGMENTS:
+    if not 1 < len(begin) <= MOST_PIECES:
         return None
     ends = np.r_[begin, len(token)].tolist()
     numbers: dict[tuple[bytes, int], int] = {}

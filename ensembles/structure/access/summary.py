@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, of_calls
+from ensembles.model.levels import MOST_KINDS
 from ensembles.model.units import HALF_INT64
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
@@ -17,9 +18,6 @@ from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.task_loops import Shape, find_task_loops
 from ensembles.structure.access.uses import LoopUse
 from ensembles.summaries.keyed_sums import KeyedSums
-
-MOST_PATTERNS = 64
-"""Sequences of loops that are kept; tasks with others are counted."""
 
 MOST_RANGES = 1 << 18
 """Byte ranges that are held at the same time; of more, those of the files with most are dropped."""
@@ -42,7 +40,7 @@ class AccessSummary(Summary):
 
     It has a row for each file, task and operation.
 
-    `other_tasks`: tasks whose loops are beyond `MOST_PATTERNS`.
+    `other_tasks`: tasks whose loops are beyond `MOST_KINDS`.
     `table`: by ``file``, ``rank`` and ``op``: ``n``, ``bytes`` (moved), ``distinct`` (bytes of the union of
     the ranges of the task), ``mixed`` (calls of a stream that several steps of a loop make, each in another
     order), a column of each of `ORDERS`, ``low``, ``high``, and ``align``: the largest power of two that
@@ -151,7 +149,7 @@ class AccessSummary(Summary):
             mine.smaller_bytes += found.smaller_bytes
             for use, other in zip(mine.uses, found.uses, strict=True):
                 use.add(other)
-        elif len(self.patterns) < MOST_PATTERNS:
+        elif len(self.patterns) < MOST_KINDS:
             self.patterns[shape] = found
         else:
             self.other_tasks += len(found.ranks)

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
-from ensembles.model.levels import A_TENTH, DRAWS, SIGNIFICANT
+from ensembles.model.levels import A_TENTH, DRAWS, MOST_KINDS, SIGNIFICANT
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import number_text, share_text
 
 LEAST_RISE = 1 + A_TENTH
 """Least ratio of durations that counts as a worsening."""
 
-MOST_POINTS = 64
-"""Largest number of points of the test; of more ordinals, neighbours are averaged."""
 
 _MORE_PERMUTATIONS = 9999
 _SHORT = 24
@@ -80,9 +78,9 @@ def fit_trend(
     if n < 4:
         few = f"there are {n} ordinals" if n != 1 else "there is one ordinal"
         return Trend(False, None, None, None, None, None, f"{few}: too few for a trend test")
-    groups = np.minimum(np.arange(n) * MOST_POINTS // max(n, MOST_POINTS), MOST_POINTS - 1)
-    begin = np.flatnonzero(np.diff(groups, prepend=-1)) if n > MOST_POINTS else np.arange(n)
-    points = level if n <= MOST_POINTS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
+    groups = np.minimum(np.arange(n) * MOST_KINDS // max(n, MOST_KINDS), MOST_KINDS - 1)
+    begin = np.flatnonzero(np.diff(groups, prepend=-1)) if n > MOST_KINDS else np.arange(n)
+    points = level if n <= MOST_KINDS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
     scores, first, last = _best_rise(points[None])
     rank = np.unique(points, return_inverse=True)[1].reshape(-1)
     chance = _by_chance(tuple(sorted(rank.tolist())))
