@@ -10,7 +10,7 @@ from calibration.page import say, show
 from calibration.workers import in_order
 from ensembles.comparison.call_groups import ComparedCalls
 from ensembles.comparison.compare import ReadRun, compare_read_runs
-from ensembles.comparison.gate import gate
+from ensembles.comparison.report import gate
 from ensembles.comparison.times import ComparedSums
 from ensembles.statistics.samples.counted_durations import CountedDurations
 

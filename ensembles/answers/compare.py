@@ -7,8 +7,7 @@ from typing import Any
 
 from ensembles.comparison import compare as comparison
 from ensembles.comparison.difference import OF_ALL_TASKS, RUN_LABELS
-from ensembles.comparison.gate import Gate
-from ensembles.comparison.report import Comparison, Effect, Move
+from ensembles.comparison.report import Comparison, Effect, Gate, Move
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.faces.answer import PlainAnswer, shown_as
 from ensembles.faces.html import answer_html

@@ -16,7 +16,7 @@ from ensembles.model.levels import A_TENTH
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
 from ensembles.model.units import count_text, seconds_text
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.structure.libraries import LIBRARIES
 
 _LINES = {RATE: "Bytes at this machine's rate", UNDECIDED: "Undecided"}
 """Lines of the account, by the principles of their entries; those of other ones in I/O are explained."""

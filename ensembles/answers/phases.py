@@ -19,7 +19,7 @@ from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.selection import Selection
 from ensembles.structure.collective_steps import CollectiveStepTable, step_table
 from ensembles.structure.late_entry import LateEntry, late_of_run
-from ensembles.structure.layer_traffic import collective_sentence
+from ensembles.structure.libraries import collective_sentence
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
 from ensembles.structure.phases.inner_waits import (

@@ -475,7 +475,7 @@ def open(
 
 def _facts_html(run: Run) -> str:
     """Return the numbers of ``ensio info`` and the durations of the main calls; nothing for long runs."""
-    from ensembles.structure.phases.detect import MOST_EVENTS
+    from ensembles.run.headline import MOST_EVENTS
 
     if run.reading.most_events > MOST_EVENTS:
         text = f"up to {count_text(run.reading.most_events, 'call')}: ensio info reads them all"

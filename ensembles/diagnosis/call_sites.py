@@ -19,7 +19,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.sites import Frame, Site
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Selection
-from ensembles.structure.library_time import reads_python_lines
+from ensembles.structure.libraries import reads_python_lines
 from ensembles.summaries.bysite import SelectedSites, Selects, SiteCount
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetin
 from ensembles.model.distinct import numbered_together
 from ensembles.model.levels import ALIKE, SEVERAL
 from ensembles.model.units import seconds_text
-from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
+from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, recorder_cost_s
 from ensembles.structure.phases.critical_path import CriticalPath
 from ensembles.structure.phases.result import MEETINGS, TOGETHER, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows

@@ -53,7 +53,7 @@ from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
+from ensembles.structure.libraries import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import (
     CriticalIo,
     CriticalTime,

@@ -26,7 +26,7 @@ from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
 from ensembles.model.levels import MOST, SMALL_BYTES
 from ensembles.model.units import count_text, seconds_text
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.structure.libraries import LIBRARIES
 
 WITHOUT_BYTES = ("open", "meta", "seek")
 """Operations of storage whose cost is none of bytes; a sync or close may have to write some."""

@@ -33,7 +33,7 @@ from ensembles.diagnosis.with_meetings import OfSums
 from ensembles.model.events import is_io_of_calls
 from ensembles.model.levels import A_TENTH, MOST
 from ensembles.model.spans import find_spans
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
+from ensembles.structure.libraries import LIBRARIES, WITH_WAITS
 from ensembles.structure.phases.critical_path import critical_path
 from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.keyed_sums import sum_by_keys

@@ -29,7 +29,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
 from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, seconds_text, share_text
-from ensembles.structure.library_time import MOST_COMPRESSED
+from ensembles.structure.libraries import MOST_COMPRESSED
 
 FILTER_NS_PER_BYTE = 5.0
 """From this time on, the work is that of filters: copies of elements take less, compression takes more."""

@@ -41,7 +41,7 @@ from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.levels import A_TENTH, FEW, LITTLE, MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, count_text, seconds_text
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.structure.libraries import LIBRARIES
 from ensembles.summaries.keyed_sums import KeyedSums
 
 if TYPE_CHECKING:

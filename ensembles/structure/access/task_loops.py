@@ -9,8 +9,20 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.model.levels import AGAIN, MOST_KINDS
-from ensembles.structure.access.loops import READ, SYNC, WRITE, Loop, Tokens, numbered, tokens_of
-from ensembles.structure.access.segments import REST, Part, find_parts, nested, with_syncs
+from ensembles.structure.access.loops import (
+    READ,
+    REST,
+    SYNC,
+    WRITE,
+    Loop,
+    Part,
+    Tokens,
+    find_parts,
+    nested,
+    numbered,
+    tokens_of,
+    with_syncs,
+)
 from ensembles.structure.access.streams import follow, main_order
 from ensembles.structure.access.uses import LoopUse, use_of
 

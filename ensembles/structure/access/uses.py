@@ -10,8 +10,7 @@ import numpy as np
 from ensembles.model.events import Call, Events, is_io_of_calls, op_of_calls
 from ensembles.model.levels import FEWEST_ALONE, LITTLE
 from ensembles.passes.summary import Summary
-from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, numbered
-from ensembles.structure.access.segments import Part
+from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, Part, numbered
 from ensembles.structure.access.streams import (
     FIRST,
     ORDERS,

@@ -12,7 +12,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_costs
+from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, recorder_costs
 from ensembles.structure.phases.barriers import ENDS, MESSAGE_LAYER, SYNCHRONISING
 from ensembles.structure.phases.detect import detect_phases
 from ensembles.structure.phases.result import TOGETHER, Phases, phases_of_calls, tasks_meet

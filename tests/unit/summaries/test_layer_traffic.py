@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ensembles.model.events import Call, Events
-from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
+from ensembles.structure.libraries import collective_sentence, traffic_rows, traffic_sentences
 from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic, Traffic
 
