@@ -11,7 +11,7 @@ import numpy as np
 
 from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.account import CallTime, SizeTime
-from ensembles.diagnosis.accounting import share_out, with_habits
+from ensembles.diagnosis.accounting import findings_of_waits, make_account, share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import SUMMARY, EvidenceRule, case_of, summaries_of_sums
@@ -43,7 +43,6 @@ from ensembles.diagnosis.rules import (
     stripes,
 )
 from ensembles.diagnosis.rules.collective import moves_together
-from ensembles.diagnosis.time_of_run import findings_of_waits, make_account
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
 from ensembles.model.levels import MOST

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.accounting import divide
 from ensembles.diagnosis.evidence import Evidence, stripes_of
 from ensembles.diagnosis.finding import (
     MOST_FILES,
@@ -23,6 +22,7 @@ from ensembles.diagnosis.finding import (
     Finding,
     NotApplicable,
     Where,
+    divide,
     rate_confidence,
     refuse_if_it_matters,
 )
