@@ -8,10 +8,11 @@ from typing import Any
 
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
-from ensembles.diagnosis.finding import WORTH_A_LINE, Diagnosis, Finding, is_open
+from ensembles.diagnosis.finding import Diagnosis, Finding, is_open
 from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.principles import LATE_TASK, RATE, RECORDER, SLOW_TASK, TURNS, UNDECIDED, WAITING
 from ensembles.faces.answer import MOST_LISTED, MOST_ROWS, Answer, PlainAnswer, shown_as
+from ensembles.model.levels import WORTH_A_LINE
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
 from ensembles.model.units import count_text, seconds_text

@@ -32,7 +32,7 @@ from ensembles.comparison.components import (
     quantile_octaves,
 )
 from ensembles.comparison.model import RunValues
-from ensembles.model.levels import FEWEST, FEWEST_ALONE, NEARLY_ALL, SEVERAL
+from ensembles.model.levels import FEWEST, FEWEST_ALONE, NEARLY_ALL, RESAMPLES, SEVERAL
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT
 
@@ -327,8 +327,6 @@ def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> Uni
     return Units(scaled(blocks.counts), run, group, calls, what, blocks.memory, blocks.spread)
 
 
-BOOTSTRAP = 400
-
 _FAMILIES = (PLACE, RATIO, WIDTH, WEIGHT, TAIL, TAIL_PLACE)
 
 
@@ -402,8 +400,8 @@ def medians_of_runs(units: Units, rng: np.random.Generator) -> RunValues:
         mine = units.counts[units.run == run]
         n = len(mine)
         if n > 1:
-            drawn = np.zeros((BOOTSTRAP, units.counts.shape[1]))
-            drawn[:, used] = rng.multinomial(n, np.full(n, 1 / n), BOOTSTRAP) @ mine[:, used]
+            drawn = np.zeros((RESAMPLES, units.counts.shape[1]))
+            drawn[:, used] = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) @ mine[:, used]
             variance = quantile_octaves(drawn, 0.5).var(ddof=1) * n / (n - 1)
             error[run], freedom[run] = units.spread * np.sqrt(variance), n - 1
     return RunValues(value, units.group, none.astype(int), none, error, freedom)

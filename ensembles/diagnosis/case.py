@@ -15,7 +15,6 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence, on_files
 from ensembles.diagnosis.limits import (
-    DRAWS,
     FAR,
     LEAST_CALLS,
     LEAST_TARGET_BYTES_PER_NS,
@@ -25,7 +24,7 @@ from ensembles.diagnosis.limits import (
 )
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
-from ensembles.model.levels import ALIKE, SEVERAL
+from ensembles.model.levels import ALIKE, RESAMPLES, SEVERAL
 from ensembles.model.units import seconds_text
 from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, recorder_cost_s
 from ensembles.structure.phases.critical_path import CriticalPath
@@ -443,13 +442,13 @@ def group_medians(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     return found
 
 
-def p_of_chance(seen: float, drawn: Callable[[np.random.Generator], float], draws: int = DRAWS) -> float:
+def p_of_chance(seen: float, drawn: Callable[[np.random.Generator], float], draws: int = RESAMPLES) -> float:
     """Compute the p-value of a value by those of random permutations, which `drawn` makes."""
     rng = np.random.default_rng(0)
     return (1 + sum(drawn(rng) >= seen for _ in range(draws))) / (1 + draws)
 
 
-def p_of_largest(values: np.ndarray, present: np.ndarray, draws: int = DRAWS) -> float:
+def p_of_largest(values: np.ndarray, present: np.ndarray, draws: int = RESAMPLES) -> float:
     """Compute the p-value of the largest mean of a column, by permutation within rows."""
     filled = np.where(present, values, 0.0)
     seen = float(filled.mean(axis=0).max()) - 1e-12

@@ -18,7 +18,6 @@ from ensembles.diagnosis.evidence_rule import SUMMARY, EvidenceRule, case_of, su
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
-    WORTH_A_LINE,
     Diagnosis,
     Finding,
     NotApplicable,
@@ -45,7 +44,7 @@ from ensembles.diagnosis.rules import (
 from ensembles.diagnosis.rules.collective import moves_together
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
-from ensembles.model.levels import MOST
+from ensembles.model.levels import MOST, WORTH_A_LINE
 from ensembles.model.units import seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced

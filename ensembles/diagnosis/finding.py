@@ -444,17 +444,11 @@ class Diagnosis:
         }
 
 
-WORTH_A_LINE = 1e-3
-"""Share of the run below which a gain, or time that no finding explains, is not worth a line."""
-
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
 
 MOST_FILES = 5
 """Files that a finding has."""
-
-MOST_NAMED = 3
-"""Sites of a finding, and sizes of its calls, at most."""
 
 
 def rate_confidence(checks: tuple[Check, ...]) -> float:

@@ -20,9 +20,6 @@ DENSE = 0.7
 """Part of a whole from which it stands for the whole: bytes of a range, a full cache, what is surely kept."""
 
 
-LEAST_RATIO = 1.5
-"""Ratio from which calls take certainly longer, or bytes are certainly more, than others."""
-
 FAR = 3.0
 """Ratio from which two numbers are of different kinds: a mean describes no call, bytes are read again."""
 
@@ -48,8 +45,6 @@ requests."""
 WIDE_BYTES = 16 * MIB
 """Bytes that are work for several targets at once."""
 
-DRAWS = 400
-"""Permutations of a test."""
 
 NORMAL_90 = NormalDist().inv_cdf(0.95)
 """Standard deviations of a normal distribution that are half its 90 % interval."""

@@ -8,18 +8,10 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.finding import (
-    MOST_FILES,
-    WORTH_A_LINE,
-    Check,
-    Finding,
-    Where,
-    is_open,
-    rate_confidence,
-)
+from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, is_open, rate_confidence
 from ensembles.diagnosis.limits import LOW
 from ensembles.diagnosis.principles import FEWER_BYTES, FEWER_CALLS, cause_of
-from ensembles.model.levels import FEW
+from ensembles.model.levels import FEW, WORTH_A_LINE
 from ensembles.model.spans import MOST_SPANS, find_spans
 
 

@@ -15,6 +15,9 @@ CERTAIN = 0.01
 SURE = 0.001
 """Level at which the structure of a run is stated, as its phases: all other answers follow from it."""
 
+WORTH_A_LINE = 1e-3
+"""Share of a run, or of a rate, below which there is nothing to say."""
+
 RARE = 0.01
 """Share of calls, bytes or time that decides nothing, and that no sentence is about."""
 
@@ -32,6 +35,9 @@ NEARLY_ALL = 0.9
 
 ALIKE = 1.25
 """Ratio of two bytes, times or rates up to which they are the same."""
+
+LONGER = 1.5
+"""Ratio from which calls certainly take longer, or anything is certainly more, than others."""
 
 FEW = 2
 """Number up to which things are few, and from which on there is more than one."""
@@ -57,11 +63,20 @@ FEWEST_SLOW = 20
 DRAWS = 1999
 """Random draws of a test, which give a p-value in steps of 0.0005."""
 
+MORE_DRAWS = 9999
+"""The same of few values, which take little time."""
+
+RESAMPLES = 400
+"""Resamples of the calls of a run, each of which takes long."""
+
 MOST_KINDS = 64
 """Patterns, positions, points or threads of a run that are looked at one by one."""
 
 MOST_PIECES = 1 << 12
 """Segments, cells or texts into which anything is divided."""
+
+MOST_RANGES = 1 << 18
+"""Ranges of bytes, or strided runs, that a step holds at the same time."""
 
 MOST_DENSE = 1024
 """Groups, phases or values that tables of all bins, and exact computations, are made for."""

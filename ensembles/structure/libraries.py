@@ -28,7 +28,8 @@ MOST_COMPRESSED = DEFLATE_RATIO
 """Bytes of a program that a library makes one byte of, at most."""
 
 LEAST_SHARE = A_TENTH
-"""Share of the time in I/O calls from which on time inside libraries is named, and of this its functions."""
+"""Share of the time in I/O calls from which on time inside libraries is named, and of this its functions;
+and share of the most bytes, in a library and below, from which reads or writes are."""
 
 
 _WORK = {
@@ -229,9 +230,6 @@ AMPLIFIED = 1.2
 
 
 PIECES = 8
-
-LEAST_SHARE = A_TENTH
-"""Reads or writes with fewer bytes than this share of the most, in a library and below, are not named."""
 
 
 def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:

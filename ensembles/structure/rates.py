@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.model.fields import Fields
-from ensembles.model.levels import AGAIN, ALIKE, FEW, FEWEST_ALONE, RARE
+from ensembles.model.levels import AGAIN, ALIKE, FEW, FEWEST_ALONE, RARE, WORTH_A_LINE
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.rate import RateCurve
@@ -23,8 +23,6 @@ from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 LEAST_BYTES = RARE
 """Least share of all bytes that a plateau moves."""
 
-IDLE = 1e-3
-"""Rates below this share of the mean rate over active time count as idle."""
 
 LEAST_CALLS = FEWEST_ALONE
 """Least number of calls of a plateau: one call has one rate, whatever it did."""
@@ -105,7 +103,7 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     # Calls on a coarse clock may take no time: the rate is then unknown, and the cell bounds it.
     mean = total / active_s if active_s else float(rate.max())
     plateaus = []
-    for low, high in _stretches(rate, IDLE * float(rate[rate > 0].mean())):
+    for low, high in _stretches(rate, WORTH_A_LINE * float(rate[rate > 0].mean())):
         share = float(moved[low:high].sum() / moved.sum())
         if share < LEAST_BYTES or high - low < AGAIN + 2:
             continue

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
-from ensembles.model.levels import AGAIN, MOST_KINDS
+from ensembles.model.levels import AGAIN, MOST_KINDS, MOST_RANGES
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
 
@@ -92,9 +92,6 @@ def _layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
 
 __all__ = ["COLUMNS", "MOST_KINDS", "ROW", "StridedReads"]
 
-MOST_ROWS = 1 << 18
-"""Largest number of reads that are held; of more, those of randomly chosen tasks."""
-
 
 class StridedReads(Summary):
     """A mergeable summary: the strided reads of a run.
@@ -113,7 +110,7 @@ class StridedReads(Summary):
     results = (*_sums, "share", "_columns")
     added_up = (*_sums, "_parts", "_held")
 
-    def __init__(self, _: Any = None, most_rows: int = MOST_ROWS) -> None:
+    def __init__(self, _: Any = None, most_rows: int = MOST_RANGES) -> None:
         self.reads = self.reads_with_offset = 0
         self.io_time_ns = self.read_time_ns = 0
         self.bytes_by_layer: dict[tuple[int, int], int] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ensembles.model.levels import LITTLE
+from ensembles.model.levels import LITTLE, MOST_DENSE
 from ensembles.model.surroundings import COUNTERS, LEVELS, OF_NODE, SurroundingsTable
 from ensembles.model.units import NS_PER_S
 
@@ -89,10 +89,6 @@ def _largest_share(table: SurroundingsTable, name: str) -> float | None:
     return float(min((waited_s / np.maximum(span_s, 1e-9)).max(), 1.0))
 
 
-MOST_POINTS = 1000
-"""Largest number of points of a curve; those of more samples are interpolated or averaged."""
-
-
 class Levels(NamedTuple):
     """Sum of an amount over nodes."""
 
@@ -132,9 +128,9 @@ def sum_rates(table: SurroundingsTable, name: str) -> Rates:
     np.add.at(change, np.searchsorted(edges, rises.start), slope)
     np.add.at(change, np.searchsorted(edges, rises.start + length), -slope)
     rate = np.maximum(np.cumsum(change)[:-1], 0.0)
-    if len(edges) > MOST_POINTS + 1:
+    if len(edges) > MOST_DENSE + 1:
         grown = np.concatenate([[0.0], np.cumsum(rate * np.diff(edges))])
-        coarse = np.linspace(edges[0], edges[-1], MOST_POINTS + 1).astype(np.int64)
+        coarse = np.linspace(edges[0], edges[-1], MOST_DENSE + 1).astype(np.int64)
         rate = np.diff(np.interp(coarse, edges, grown)) / np.diff(coarse)
         edges = coarse
     return Rates(edges, rate * 1e9)
@@ -146,7 +142,7 @@ def count_sampled(table: SurroundingsTable, name: str) -> int:
 
 
 def _thinned(times: np.ndarray) -> np.ndarray:
-    if len(times) <= MOST_POINTS:
+    if len(times) <= MOST_DENSE:
         return times
-    kept: np.ndarray = times[np.linspace(0, len(times) - 1, MOST_POINTS).astype(int)]
+    kept: np.ndarray = times[np.linspace(0, len(times) - 1, MOST_DENSE).astype(int)]
     return kept

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.model.levels import A_TENTH, FEWEST_ALONE, MOST, MOST_KINDS, SURE
+from ensembles.model.levels import A_TENTH, FEWEST_ALONE, MORE_DRAWS, MOST, MOST_KINDS, SURE
 from ensembles.structure.late_entry import binomial_tail
 
 LEAST_UNITS = FEWEST_ALONE
@@ -26,8 +26,6 @@ MOST_BYTES_RATIO = 1 + A_TENTH
 
 LEVEL = SURE
 """Significance level at which phases show turns."""
-
-_DRAWS = 10_000
 
 
 class Turns(NamedTuple):
@@ -85,9 +83,9 @@ def turns_of(unit: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray, size: n
 
 @lru_cache(maxsize=MOST_KINDS)
 def _chance_of(gaps: int) -> float:
-    drawn = np.random.default_rng(gaps).standard_exponential((_DRAWS, gaps))
+    drawn = np.random.default_rng(gaps).standard_exponential((MORE_DRAWS, gaps))
     even = drawn.std(axis=1) <= MOST * drawn.mean(axis=1)
-    return float(1 + even.sum()) / (1 + _DRAWS)
+    return float(1 + even.sum()) / (1 + MORE_DRAWS)
 
 
 def chance_of_even(units: int) -> float:

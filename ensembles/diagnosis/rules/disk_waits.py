@@ -21,7 +21,6 @@ from ensembles.diagnosis.limits import (
     FAR,
     LARGE_BYTES,
     LEAST_CALLS,
-    LEAST_RATIO,
     LEAST_TARGET_BYTES_PER_NS,
     LOW,
 )
@@ -31,7 +30,7 @@ from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
 from ensembles.diagnosis.storage_load import Flush, flush_of_closes
 from ensembles.diagnosis.without_calls import refuse
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.levels import AGAIN, FEW, MOST, SEVERAL, SMALL_BYTES
+from ensembles.model.levels import AGAIN, FEW, LONGER, MOST, SEVERAL, SMALL_BYTES
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
@@ -277,7 +276,7 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     sentence = (
         f"{count:,} writes of about this size without these flags take {seconds_text(usual_ns * 1e-9)} each"
     )
-    return Check("flags-cost", sentence, LEAST_RATIO * usual_ns < each_ns)
+    return Check("flags-cost", sentence, LONGER * usual_ns < each_ns)
 
 
 o_sync = EvidenceRule("o-sync", _find_flags, FILE_USES, summed=find_summed)
@@ -338,7 +337,7 @@ def _find_closes(case: Case) -> Remedy | None:
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & case.on_files
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
-    if time_ns.sum() < LEAST_RATIO * usual_ns * case.rows["n"][rows].sum():
+    if time_ns.sum() < LONGER * usual_ns * case.rows["n"][rows].sum():
         return None
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)

@@ -18,11 +18,11 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import FAR, LEAST_RATIO
+from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.model.events import Events
-from ensembles.model.levels import A_TENTH, ALIKE, MOST, MOST_KINDS, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, ALIKE, LONGER, MOST, MOST_KINDS, NEARLY_ALL
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
@@ -291,7 +291,7 @@ def _onset(levels: np.ndarray, with_writes: np.ndarray, first: int) -> _Onset:
     scatter = max(float(np.ptp(part)) for part in alike if len(part))
     is_step = step >= max(np.log(ALIKE), 2 * steps, 0.75 * pressure)
     steady = scatter <= MOST * ratio and pressure <= ratio
-    holds = bool(is_step and steady and ratio >= np.log(LEAST_RATIO))
+    holds = bool(is_step and steady and ratio >= np.log(LONGER))
     return _Onset(first, step, ratio, float(np.ptp(before)), holds)
 
 

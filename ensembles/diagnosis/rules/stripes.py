@@ -15,12 +15,12 @@ from ensembles.diagnosis.evidence import size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows, tasks_at_once
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_RATIO, LEAST_UNITS, LOW, SMALL_CLASS, WIDE_BYTES
+from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_UNITS, LOW, SMALL_CLASS, WIDE_BYTES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.without_calls import CountedCase, counted_case, counted_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events
-from ensembles.model.levels import ALIKE, CERTAIN, FEW, MOST, NEARLY_ALL
+from ensembles.model.levels import ALIKE, CERTAIN, FEW, LONGER, MOST, NEARLY_ALL
 from ensembles.model.units import count_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -219,7 +219,7 @@ def _find_single(case: Case, summary: FileUses) -> Remedy | None:
     # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with
     # more stripes each target has its part of them. No more targets help than there is work at once.
     # At the lower end client and network limit it, to few targets.
-    least = min(max(useful * LEAST_UNITS / WIDER, LEAST_RATIO), found.least_at_once)
+    least = min(max(useful * LEAST_UNITS / WIDER, LONGER), found.least_at_once)
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])

@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Call, Events, of_calls
-from ensembles.model.levels import MOST_KINDS, NEARLY_ALL
+from ensembles.model.levels import LONGER, MOST_KINDS, MOST_RANGES, NEARLY_ALL
 from ensembles.model.units import HALF_INT64, bytes_text, count_text, size_text
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary, ignoring_run
@@ -26,10 +26,6 @@ from ensembles.summaries.keyed_sums import KeyedSums
 
 if TYPE_CHECKING:
     from ensembles.structure.recorded_run import RecordedRun
-
-
-MOST_RANGES = 1 << 18
-"""Byte ranges that are held at the same time; of more, those of the files with most are dropped."""
 
 
 @dataclass
@@ -86,7 +82,7 @@ class AccessSummary(Summary):
         names = ("rank", "thread", "file", "op", "offset", "wanted", "moved")
         rows = {name: getattr(events, name).astype(np.int64) for name in names}
         rows["requested"] = np.minimum(events.requested, np.uint64(HALF_INT64)).astype(np.int64)
-        rows["order"], rows["delta"] = _order(rows)
+        rows["order"], rows["delta"] = _orders(rows)
         rows["mixed"] = np.zeros(len(events), np.int64)
         cuts = np.flatnonzero(np.diff(rows["rank"])) + 1
         for low, high in pairwise([0, *cuts.tolist(), len(events)]):
@@ -178,7 +174,7 @@ class AccessSummary(Summary):
         self._ranges, self._joined = [ranges], ranges.shape[1]
 
 
-def _order(rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _orders(rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return the order and step of each call as `follow` has them, -1 and 0 for calls that move nothing."""
     data = np.flatnonzero((rows["op"] == READ) | (rows["op"] == WRITE))
     order, delta = np.full(len(rows["op"]), -1), np.zeros(len(rows["op"]), np.int64)
@@ -494,7 +490,6 @@ def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
     return "one shared file" if many == 1 else f"{many:,} shared files"
 
 
-_LEAST_PIECE = 1.5
 _STEPS = {"": "", "single": "", "repeated": ", the same bytes again"}
 
 
@@ -532,11 +527,11 @@ def _order(loop: LoopPattern) -> str:
         return ", backwards"
     strides = _strides(loop.strides_bytes)
     pieces = loop.piece_calls
-    if pieces is not None and pieces > _LEAST_PIECE and loop.most_files > 1 and len(loop.steps) > 1:
+    if pieces is not None and pieces > LONGER and loop.most_files > 1 and len(loop.steps) > 1:
         return f", in part strided by {strides}"  # pieces differ from file to file
     # Where steps differ, so do their pieces: the steps say how many calls follow each other.
     counts = {count for op, _, _, count in loop.steps if op in ("read", "write")}
-    if pieces is None or pieces < _LEAST_PIECE or len(counts) > 1:
+    if pieces is None or pieces < LONGER or len(counts) > 1:
         return f", strided by {strides}"
     about = "" if abs(pieces - round(pieces)) < 1 / 8 else "about "
     return f", in pieces of {about}{round(pieces):,} calls strided by {strides}"

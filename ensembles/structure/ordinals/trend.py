@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
-from ensembles.model.levels import A_TENTH, DRAWS, MOST_KINDS, SIGNIFICANT
+from ensembles.model.levels import A_TENTH, DRAWS, LONGER, MORE_DRAWS, MOST_KINDS, SIGNIFICANT
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import number_text, share_text
 
@@ -18,11 +18,9 @@ LEAST_RISE = 1 + A_TENTH
 """Least ratio of durations that counts as a worsening."""
 
 
-_MORE_PERMUTATIONS = 9999
 _SHORT = 24
 """Up to so many points, more permutations are drawn, and a ramp may begin and end at each."""
 _LONG = 12
-_JUMP = 1.5
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def fit_trend(
 @lru_cache(maxsize=64)
 def _by_chance(ranks: tuple[int, ...]) -> np.ndarray:
     """Compute the statistic for random orders of these ranks; equal ones are ties."""
-    count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else DRAWS
+    count = MORE_DRAWS if len(ranks) <= _SHORT else DRAWS
     orders = np.random.default_rng(0).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
     return np.concatenate([_best_rise(part)[0] for part in np.array_split(orders, count // 100)])
 
@@ -166,7 +164,7 @@ def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[i
         step = float(points[begin : end + 1].min() - before.max())
         usual = float(points[end] - before.max()) / (end - begin + 1)
         if step > max(tolerance / 2, 0.35 * usual) and np.ptp(before) <= max(tolerance, 0.7 * step):
-            return begin, begin == end or step >= _JUMP * usual
+            return begin, begin == end or step >= LONGER * usual
     return first, False
 
 
