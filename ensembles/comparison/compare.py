@@ -6,13 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
 from ensembles.comparison.difference import ReadRun, make_differences, times_and_calls, times_of_kinds
 from ensembles.comparison.hypothesis_tests import LEVEL, compute_run_tests, has_repetitions
 from ensembles.comparison.report import Comparison, Group
 from ensembles.comparison.times import MARGIN, Total, kinds_to_test, make_total, sums_of_run, totals_of_runs
-from ensembles.comparison.units import Kind, RunCalls, sliced
+from ensembles.comparison.units import (
+    WAITS_FOR_TASKS,
+    ComparedCalls,
+    Key,
+    Kind,
+    RunCalls,
+    group_calls,
+    sliced,
+)
 from ensembles.comparison.verdict import (
     is_replaced,
     posts_of_run,

@@ -8,12 +8,11 @@ the lengths.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key
 from ensembles.comparison.hypothesis_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.model import is_alike
 from ensembles.comparison.times import (
@@ -26,6 +25,8 @@ from ensembles.comparison.times import (
     kinds_to_test,
     time_changes,
 )
+from ensembles.comparison.units import WAITS_FOR_TASKS, ComparedCalls, Key
+from ensembles.model.fields import plain
 from ensembles.model.levels import LITTLE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
@@ -89,6 +90,10 @@ class Loss:
     def loss_s(self) -> float:
         """By how much it is longer, s."""
         return self.after_s - self.before_s
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a dict with the names of the attributes, and ``loss_s``."""
+        return {**plain(vars(self)), "loss_s": self.loss_s}
 
     @property
     def is_of_other_calls(self) -> bool:
@@ -244,11 +249,8 @@ class Difference:
         return RUN_LABELS[what] + " of all tasks" * (self.tasks > 1 and what in OF_ALL_TASKS)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a dict with the names of the attributes; entries have their ``loss_s``, too."""
-        losses, causes = (
-            [asdict(each) | {"loss_s": each.loss_s} for each in of] for of in (self.losses, self.causes)
-        )
-        return asdict(self) | {"losses": losses, "causes": causes, "sentence": self.sentence()}
+        """Return a dict with the names of the attributes, and ``sentence``."""
+        return {**plain(vars(self)), "sentence": self.sentence()}
 
     def sentence(self, also: Sequence[str] = ()) -> str:
         """Say by how much whole runs are longer in I/O, with the evidence, then span and entries."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ensembles.comparison.difference import Difference
 from ensembles.comparison.hypothesis_tests import RunTest
 from ensembles.comparison.model import ASSUMED_SPREAD, is_alike
 from ensembles.comparison.times import TimeChange, Total, runs_that_decide
+from ensembles.model.fields import plain
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Statement
 
@@ -355,28 +356,14 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio compare --json`` prints; unknown values are None."""
         shift = self.shift
-        found = {"op": self.op, "verdict": self.verdict, "shift": shift and _plain(shift)}
+        found = {"op": self.op, "verdict": self.verdict, "shift": shift and plain(shift)}
         if shift is None:
             found["shift"] = {"median_ratio": None, "low": None, "high": None}
         return found | {
-            one.name: _plain(getattr(self, one.name))
+            one.name: plain(getattr(self, one.name))
             for one in fields(self)
             if one.name not in found and (one.name != "quantiles" or self.quantiles)
         }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Difference):
-        return _plain(value.to_json())
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
-    from ensembles.comparison.call_groups import Key
+    from ensembles.comparison.units import Key
     from ensembles.model.events import Events
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection

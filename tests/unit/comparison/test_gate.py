@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from ensembles.answers.compare import ShownComparison, answer_comparisons
-from ensembles.comparison.call_groups import ComparedCalls, Key
 from ensembles.comparison.compare import ReadRun, compare_read_runs
 from ensembles.comparison.report import Comparison, gate
 from ensembles.comparison.times import ComparedSums, runs_that_decide, time_changes
+from ensembles.comparison.units import ComparedCalls, Key
 from ensembles.faces.words import cell, sentence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
