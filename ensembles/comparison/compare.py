@@ -284,7 +284,7 @@ def _seen_by_all(groups: Sequence[Sequence[ReadRun]]) -> tuple[Sequence[Sequence
     """Leave out the calls of layers that only some of the recorders saw, and say so."""
     recorders = dict.fromkeys(run.recorder for group in groups for run in group)
     layers = [{layer for run in group for layer, _ in run.calls.time_s} for group in groups]
-    unseen = set.union(*layers) - set.intersection(*layers)
+    unseen = layers[0].union(*layers) - layers[0].intersection(*layers)
     if len(recorders) < 2 or "" in recorders or not unseen:
         return groups, []
     said = (

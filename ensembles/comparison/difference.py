@@ -340,8 +340,8 @@ def make_differences(
 
 def _alive(run: ReadRun, groups: Sequence[Sequence[ReadRun]]) -> float:
     """Return how many tasks of a run live at one time; all of them, unless it is known of each run."""
-    whats = ("tasks_at_once", "tasks")
-    what = next((x for x in whats if all(x in one.sums.totals for group in groups for one in group)), "")
+    names = ("tasks_at_once", "tasks")
+    what = next((x for x in names if all(x in one.sums.totals for group in groups for one in group)), "")
     return max(run.sums.totals.get(what, 1.0), 1.0)
 
 
