@@ -159,6 +159,7 @@ def read_run(
         for op, sums in run.info.flights.items()
         if sums.requests
     ]
+    layers = [value for name, value in run.info.environment.items() if name == "ENSIO_LAYERS"]
     return ReadRun(
         run.path,
         calls,
@@ -167,7 +168,7 @@ def read_run(
         posts_of_run(run, selection),
         step_times_s(run) if with_steps else [],
         _causes_s(run) if with_causes else {},
-        f"{run.info.recorder} {run.info.environment.get('ENSIO_LAYERS', '')}".strip(),
+        " with ENSIO_LAYERS=".join((run.info.recorder, *layers)),
     )
 
 

@@ -210,7 +210,7 @@ def sums_of_run(run: Run) -> ComparedSums:
     if not run.info.live_together:
         lives = [(each.rank, each.start_unix_ns, each.end_unix_ns) for each in run.info.processes]
         alive_ns = unions_ns(*np.array(lives, np.int64).T)[1]
-        found["tasks_at_once"] = max(1e-9 * float(alive_ns.sum()) / run.length_s, 1.0)
+        found["tasks_at_once"] = max(round(1e-9 * float(alive_ns.sum()) / run.length_s, 2), 1.0)
     found |= _sums_of_counters(run.counters)
     if run.reading.knows_phases and run.phases is not None:
         found["phases"] = run.phases.count
