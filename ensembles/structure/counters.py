@@ -106,8 +106,8 @@ def _row(
     """Return a row of a table of counters as plain values."""
     found = {name: column[i] for name, column in table.items()}
     sums = {"time_s": float(_time_s(found)), "bytes": int(_moved(found))}
-    plain = {name: plain(found[name]) for name in names}
-    return {"module": module.module, "layer": module.layer, **of, **sums, **plain}
+    values = {name: plain(found[name]) for name in names}
+    return {"module": module.module, "layer": module.layer, **of, **sums, **values}
 
 
 def _time_s(table: Mapping[str, Any]) -> Any:
