@@ -8,10 +8,10 @@ import numpy as np
 
 from calibration.page import say, show
 from calibration.workers import in_order
-from ensembles.comparison.call_groups import ComparedCalls
 from ensembles.comparison.compare import ReadRun, compare_read_runs
-from ensembles.comparison.gate import gate
+from ensembles.comparison.report import gate
 from ensembles.comparison.times import ComparedSums
+from ensembles.comparison.units import ComparedCalls
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 KINDS = {("posix", "write"): (60, 6e-3), ("posix", "read"): (60, 4e-3)}

@@ -7,8 +7,7 @@ from typing import Any
 
 from ensembles.comparison import compare as comparison
 from ensembles.comparison.difference import OF_ALL_TASKS, RUN_LABELS
-from ensembles.comparison.gate import Gate
-from ensembles.comparison.report import Comparison, Effect, Move
+from ensembles.comparison.report import Comparison, Effect, Gate, Move
 from ensembles.comparison.times import LEAST_SHARE
 from ensembles.faces.answer import PlainAnswer, shown_as
 from ensembles.faces.html import answer_html
@@ -20,6 +19,7 @@ from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_t
 
 _LABELS = {
     "tasks": "tasks",
+    "tasks_at_once": "tasks at one time",
     "io_tasks": "tasks with I/O",
     "calls": "calls",
     "opens": "opens",
@@ -75,6 +75,8 @@ def answer_comparisons(
     if len(found) == 1 or first.verdict == "different":
         parts += [(Statement("compare.detail"),)] * (len(found) > 1)
         parts += _parts_of_kind(first)
+    else:
+        parts.append(tuple(_notes(first)))
     values = _json(found, minor) | ({} if judged is None else {"gate": _gate_json(judged)})
     return PlainAnswer("compare", tuple(parts), values)
 
@@ -221,7 +223,11 @@ def _parts_of_kind(found: Comparison) -> Iterator[Part]:
         if not is_matched:
             yield from _tested(found)
         yield tuple(_tests(found))
-    yield tuple(Statement("compare.note", {"note": note}) for note in found.notes)
+    yield tuple(_notes(found))
+
+
+def _notes(found: Comparison) -> Iterator[Statement]:
+    return (Statement("compare.note", {"note": note}) for note in found.notes)
 
 
 def _move(move: Move, name_group: bool) -> Statement:

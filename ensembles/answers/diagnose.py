@@ -8,15 +8,15 @@ from typing import Any
 
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
-from ensembles.diagnosis.finding import WORTH_A_LINE, Diagnosis, Finding
+from ensembles.diagnosis.finding import Diagnosis, Finding, is_open
 from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.principles import LATE_TASK, RATE, RECORDER, SLOW_TASK, TURNS, UNDECIDED, WAITING
 from ensembles.faces.answer import MOST_LISTED, MOST_ROWS, Answer, PlainAnswer, shown_as
-from ensembles.model.levels import A_TENTH
+from ensembles.model.levels import WORTH_A_LINE
 from ensembles.model.notebook_html import intervals_svg
 from ensembles.model.statement import Facts, Interval, Paragraph, Part, Statement
 from ensembles.model.units import count_text, seconds_text
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.structure.libraries import LIBRARIES
 
 _LINES = {RATE: "Bytes at this machine's rate", UNDECIDED: "Undecided"}
 """Lines of the account, by the principles of their entries; those of other ones in I/O are explained."""
@@ -260,15 +260,15 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     likely_s = min(finding.share_s or 0.0, finding.likely_s)
     likely_s *= low_s <= likely_s <= high_s
     is_other = likely_s > 0 and seconds_text(likely_s) != seconds_text(high_s)
-    is_open = low_s < A_TENTH * high_s
+    open_ = is_open(finding.gain_s)
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
-        "likely_s": likely_s if is_other and (is_open or high_s >= FAR * low_s) else None,
+        "likely_s": likely_s if is_other and (open_ or high_s >= FAR * low_s) else None,
     }
-    if is_open and 0 < likely_s < A_TENTH * high_s:
+    if open_ and likely_s and is_open((likely_s, high_s)):
         return Statement("diagnose.gain_likely", values, likely_s)
-    if is_open:
+    if open_:
         return Statement("diagnose.gain_open", values, likely_s)
     values["low_s"] = None if seconds_text(low_s) == seconds_text(high_s) else low_s
     return Statement("diagnose.gain", values, likely_s or low_s)

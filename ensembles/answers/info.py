@@ -17,10 +17,9 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Facts, Part, Statement, Table
 from ensembles.model.units import MOST_NAMED, bytes_text, count_text, size_text
 from ensembles.run.failures import failure_sentences
-from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.information import collect_information, layer_sentences, share_of_tasks, storage_lines
-from ensembles.structure.layer_traffic import bytes_read_in_writes
-from ensembles.structure.library_time import library_share_text
+from ensembles.structure.libraries import bytes_read_in_writes, library_share_text
+from ensembles.structure.phases.detect import MOST_EVENTS
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.limits import LITTLE
 from ensembles.faces.answer import MOST_LISTED, NOTABLE_PART, Answer, PlainAnswer
+from ensembles.model.levels import LITTLE
 from ensembles.model.statement import Bars, Interval, Part, Statement, Table
 from ensembles.model.units import MIB, NS_PER_S, share_text
 from ensembles.passes.summary import ignoring_run

@@ -14,8 +14,15 @@ from ensembles.model.statement import Facts, Part, Statement, Table
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
-from ensembles.structure.access.pattern import FileGroup, Pattern, TaskGroup, group_texts, line_of, pattern_of
-from ensembles.structure.access.summary import AccessSummary
+from ensembles.structure.access.pattern import (
+    AccessSummary,
+    FileGroup,
+    Pattern,
+    TaskGroup,
+    group_texts,
+    line_of,
+    pattern_of,
+)
 from ensembles.structure.access.uses import Coverage, IoCalls, coverage_text
 
 if TYPE_CHECKING:

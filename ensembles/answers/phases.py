@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.diagnosis.limits import LITTLE
 from ensembles.faces.answer import MOST_ROWS, SMALL_PART, Answer
 from ensembles.faces.words import sentence
 from ensembles.model.fields import plain
+from ensembles.model.levels import LITTLE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Column, Paragraph, Statement, Table
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -19,7 +19,7 @@ from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.selection import Selection
 from ensembles.structure.collective_steps import CollectiveStepTable, step_table
 from ensembles.structure.late_entry import LateEntry, late_of_run
-from ensembles.structure.layer_traffic import collective_sentence
+from ensembles.structure.libraries import collective_sentence
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases, detect_phases
 from ensembles.structure.phases.inner_waits import (

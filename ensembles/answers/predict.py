@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ensembles.diagnosis.finding import is_open
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
-from ensembles.model.levels import A_TENTH
 from ensembles.model.statement import Part, Statement
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def interval_of(gain_s: tuple[float, float]) -> Statement:
         return Statement("predict.longer", {"low": -high, "high": -low})
     if low < 0:
         return Statement("predict.either", {"longer": -low, "shorter": high})
-    is_open = low < A_TENTH * high  # As `gain_of` of ensio diagnose
-    return Statement("predict.shorter", {"low": None if is_open else low, "high": high, "is_open": is_open})
+    open_ = is_open(gain_s)
+    return Statement("predict.shorter", {"low": None if open_ else low, "high": high, "is_open": open_})
 
 
 def predict(

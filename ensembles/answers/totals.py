@@ -12,7 +12,7 @@ from ensembles.model.units import count_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.tables import file_table, rank_table, sums_of_totals, totals_by_file, totals_by_rank
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.structure.libraries import LIBRARIES
 from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ def execute(args: argparse.Namespace) -> int:
     judged = None
     lacking = [f"{run.path}: {run.reading.lacks}" for group in runs for run in group if run.reading.lacks]
     if args.fail_on is not None and not lacking:
-        from ensembles.comparison.gate import gate
+        from ensembles.comparison.report import gate
 
         judged = gate(found, args.fail_on, of_whole_runs=selection == type(selection)())
     asked = "" if args.fail_on is None else _asked(args.fail_on)

@@ -279,7 +279,7 @@ def _site(args: argparse.Namespace) -> int:
 def _metrics(args: argparse.Namespace) -> int:
     from ensembles.files.atomic_write import atomic_write
     from ensembles.files.readership import Readership
-    from ensembles.history.metrics import openmetrics
+    from ensembles.history.context import openmetrics
 
     text = openmetrics(open_history(args))
     if args.output is None:

@@ -6,21 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
 from ensembles.comparison.difference import ReadRun, make_differences, times_and_calls, times_of_kinds
 from ensembles.comparison.hypothesis_tests import LEVEL, compute_run_tests, has_repetitions
 from ensembles.comparison.report import Comparison, Group
-from ensembles.comparison.times import (
-    LEAST_ADDED,
-    MARGIN,
-    Total,
-    kinds_to_test,
-    make_total,
-    sums_of_run,
-    totals_of_runs,
+from ensembles.comparison.times import MARGIN, Total, kinds_to_test, make_total, sums_of_run, totals_of_runs
+from ensembles.comparison.units import (
+    WAITS_FOR_TASKS,
+    ComparedCalls,
+    Key,
+    Kind,
+    RunCalls,
+    group_calls,
+    sliced,
 )
-from ensembles.comparison.units import Kind, RunCalls, sliced
 from ensembles.comparison.verdict import (
     is_replaced,
     posts_of_run,
@@ -30,6 +29,7 @@ from ensembles.comparison.verdict import (
 )
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import LITTLE
 from ensembles.model.units import count_text
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.nothing_selected import refuse_nothing
@@ -159,6 +159,7 @@ def read_run(
         for op, sums in run.info.flights.items()
         if sums.requests
     ]
+    layers = [value for name, value in run.info.environment.items() if name == "ENSIO_LAYERS"]
     return ReadRun(
         run.path,
         calls,
@@ -167,6 +168,7 @@ def read_run(
         posts_of_run(run, selection),
         step_times_s(run) if with_steps else [],
         _causes_s(run) if with_causes else {},
+        " with ENSIO_LAYERS=".join((run.info.recorder, *layers)),
     )
 
 
@@ -183,9 +185,10 @@ def compare_read_runs(
 ) -> list[Comparison]:
     """Compare groups of runs that were read before, perhaps from a history."""
     single = all(len(group) == 1 for group in groups)
+    groups, unseen = _seen_by_all(groups)
     read = [[run.calls for run in group] for group in groups]
     names = list(names) if names is not None else [runs_name([run.path for run in group]) for group in groups]
-    notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
+    notes = unseen + [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
     times_s: dict[Key, float] = {}
     for calls in (calls for group in read for calls in group):
         for key, time_s in calls.time_s.items():
@@ -213,7 +216,7 @@ def compare_read_runs(
     ]
     common = [key for key in common if key not in replaced]
     summed = [key for key in common if any(key in run.counts for group in read for run in group)]
-    kinds, main = [], kinds_to_test(*times_and_calls(read, list(times_s)), least_share=LEAST_ADDED)
+    kinds, main = [], kinds_to_test(*times_and_calls(read, list(times_s)), least_share=LITTLE)
     for layer, op in sorted((key for key in common if key not in summed), key=lambda key: -times_s[key]):
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit, f"{layer} {op}" in main))
@@ -276,6 +279,23 @@ def compare_read_runs(
     return sorted(
         found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -sum(one.totals[1].typical))
     )
+
+
+def _seen_by_all(groups: Sequence[Sequence[ReadRun]]) -> tuple[Sequence[Sequence[ReadRun]], list[str]]:
+    """Leave out the calls of layers that only some of the recorders saw, and say so."""
+    recorders = dict.fromkeys(run.recorder for group in groups for run in group)
+    layers = [{layer for run in group for layer, _ in run.calls.time_s} for group in groups]
+    unseen = layers[0].union(*layers) - layers[0].intersection(*layers)
+    if len(recorders) < 2 or "" in recorders or not unseen:
+        return groups, []
+    said = (
+        f"calls of {' and '.join(sorted(unseen))} are left out: {' and '.join(recorders)} do not all see them"
+    )
+    seen = [[{k: t for k, t in run.calls.time_s.items() if k[0] not in unseen} for run in g] for g in groups]
+    return [
+        [replace(run, calls=replace(run.calls, time_s=times_s)) for run, times_s in zip(*each, strict=True)]
+        for each in zip(groups, seen, strict=True)
+    ], [said]
 
 
 def _totals_of_kind(

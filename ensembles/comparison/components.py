@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ensembles.model.levels import LITTLE
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, RELATIVE_WIDTH, bin_edges_s, bin_index, bin_low_ns
 
 LEAST_SHARE = 0.02
@@ -211,9 +212,6 @@ RATIO = "mode ratio"
 
 _CLIP = 2.0
 """The location of a mode is a mean of log durations, clipped at this many robust standard deviations."""
-FEW = 0.05
-"""Share of the calls that does not count: at either end of a mode for its width, of last modes for tails, of
-modes that are matched."""
 _FENCE = 1.5
 """Beyond the upper quartile by so many interquartile ranges begins the tail (Tukey's fence)."""
 _ROUNDING = 1e-12
@@ -292,7 +290,7 @@ def compute_scores(
             part = Component(WEIGHT, number, rows[number - 1][0].t_s, weight=rows[number - 1][0].weight)
             rows.append((part, (mode == k) * 1.0, np.ones_like(mode)))
     from_top = np.cumsum(share[::-1])[::-1]
-    last = mode >= kept[int(np.flatnonzero(from_top >= min(FEW, from_top[0]))[-1])]
+    last = mode >= kept[int(np.flatnonzero(from_top >= min(LITTLE, from_top[0]))[-1])]
     used = np.flatnonzero(pooled)
     few = np.ascontiguousarray(counts[:, used])
     values = few @ np.column_stack([score * mine for _, score, mine in rows])[used]
@@ -317,7 +315,7 @@ def _widths(
     """Return the width of a mode, its total in each unit, and the calls that count."""
     inside = np.where(mine[bins], counts, 0.0)
     size = inside.sum(axis=1)
-    slower, faster = (_trimmed_mean(inside, bins, *ends) for ends in ((FEW, 0.5), (0.5, 1 - FEW)))
+    slower, faster = (_trimmed_mean(inside, bins, *ends) for ends in ((LITTLE, 0.5), (0.5, 1 - LITTLE)))
     least = max(_step_octaves(place.t_s, resolution_s), RELATIVE_WIDTH) / 4
     octaves = np.maximum((slower - faster) / 2, least)
     value = np.where(size > 0, np.log2(octaves), 0.0)

@@ -8,16 +8,14 @@ the lengths.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.call_groups import WAITS_FOR_TASKS, ComparedCalls, Key
 from ensembles.comparison.hypothesis_tests import FIRST_TESTED, RUN_TIMES
 from ensembles.comparison.model import is_alike
 from ensembles.comparison.times import (
-    LEAST_ADDED,
     LEAST_CALLS,
     LEAST_OF_WHOLE,
     MARGIN,
@@ -27,6 +25,9 @@ from ensembles.comparison.times import (
     kinds_to_test,
     time_changes,
 )
+from ensembles.comparison.units import WAITS_FOR_TASKS, ComparedCalls, Key
+from ensembles.model.fields import plain
+from ensembles.model.levels import LITTLE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
 
@@ -59,6 +60,7 @@ class ReadRun:
     steps_s: list[float] = field(default_factory=list)
     # By how much findings make the run longer, by their ids; empty: not diagnosed
     causes_s: dict[str, float] = field(default_factory=dict)
+    recorder: str = ""  # What recorded it, and which layers; runs of others may lack some; ``""``: not known
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,10 @@ class Loss:
     def loss_s(self) -> float:
         """By how much it is longer, s."""
         return self.after_s - self.before_s
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a dict with the names of the attributes, and ``loss_s``."""
+        return {**plain(vars(self)), "loss_s": self.loss_s}
 
     @property
     def is_of_other_calls(self) -> bool:
@@ -133,6 +139,8 @@ class Difference:
     did_less : list of str
         What some run of the group did less of than all of the first, if that is everything it counts: it may
         have ended before its work was done. Else empty.
+    at_once : float
+        Most tasks of a run that live at one time.
     """
 
     group: str
@@ -144,6 +152,7 @@ class Difference:
     level: float
     margin: float
     did_less: list[str]
+    at_once: float = 1.0
 
     @property
     def whole(self) -> TimeChange | None:
@@ -186,7 +195,7 @@ class Difference:
             assert each.change is not None
             more_s = each.change.after_s - each.change.before_s
             of_all_s = io.after_s - io.before_s if io is not None and of_whole_runs else np.inf
-            if more_s >= LEAST_ADDED * io_s and of_all_s >= LEAST_OF_WHOLE * more_s and more_s > 0:
+            if more_s >= LITTLE * io_s and of_all_s >= LEAST_OF_WHOLE * more_s and more_s > 0:
                 found.append(each)
         return found
 
@@ -212,7 +221,7 @@ class Difference:
         return [
             each
             for each in self.losses
-            if (is_apart and abs(each.loss_s) > LEAST_ADDED * most_s)
+            if (is_apart and abs(each.loss_s) > LITTLE * most_s)
             or each.id in also
             or (
                 not is_apart
@@ -240,11 +249,8 @@ class Difference:
         return RUN_LABELS[what] + " of all tasks" * (self.tasks > 1 and what in OF_ALL_TASKS)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a dict with the names of the attributes; entries have their ``loss_s``, too."""
-        losses, causes = (
-            [asdict(each) | {"loss_s": each.loss_s} for each in of] for of in (self.losses, self.causes)
-        )
-        return asdict(self) | {"losses": losses, "causes": causes, "sentence": self.sentence()}
+        """Return a dict with the names of the attributes, and ``sentence``."""
+        return {**plain(vars(self)), "sentence": self.sentence()}
 
     def sentence(self, also: Sequence[str] = ()) -> str:
         """Say by how much whole runs are longer in I/O, with the evidence, then span and entries."""
@@ -257,7 +263,7 @@ class Difference:
             told.append(f"they move {ratio_text(self.bytes_ratio)} the bytes")
         if shown := self.shown(also):
             told += [f"{self.label(each.what)} {each.text}" for each in self.times if each.what == "span_s"]
-            told.append("each task: " * (self.tasks > 1) + ", ".join(one.text for one in shown))
+            told.append("each task: " * (round(self.at_once) > 1) + ", ".join(one.text for one in shown))
         if self.is_certain and (causes := [one for one in self.causes if (one.loss_s > 0) == self.is_longer]):
             told.append(f"diagnosis: {', '.join(one.text for one in causes)}")
         if self.did_less:
@@ -279,13 +285,17 @@ def make_differences(
     of_runs = (key for group in groups for run in group for key in run.calls.time_s)
     keys = [key for key in dict.fromkeys(of_runs) if key not in WAITS_FOR_TASKS]
     of_kinds = times_of_kinds([[run.calls for run in group] for group in groups], keys, names, unsteady)
-    accounts = [_mean([account_of(run, keys) for run in group]) for group in groups]
+    at_once = [[_alive(run, groups) for run in group] for group in groups]
+    accounts = [
+        _mean([account_of(*each, keys) for each in zip(group, alive, strict=True)])
+        for group, alive in zip(groups, at_once, strict=True)
+    ]
     changed_s = {
         " ".join(key): max(abs(each[" ".join(key)] - accounts[0][" ".join(key)]) for each in accounts)
         for key in keys
     }
     open_s = sum(time_s for what, time_s in changed_s.items() if what in unsteady)
-    of_runs_s = times_of_runs(groups, names, open_s > LEAST_OF_WHOLE * sum(changed_s.values()))
+    of_runs_s = times_of_runs(groups, names, open_s / max(sum(changed_s.values()), 1e-12))
     causes = [_mean([run.causes_s for run in group]) for group in groups]
     calls = [
         _mean([{" ".join(key): run.calls.number(key) for key in keys} for run in group]) for group in groups
@@ -319,6 +329,7 @@ def make_differences(
             level,
             margin,
             next(filter(None, less), []),
+            max(map(max, at_once)),
         )
         sign = -1.0 if made.is_longer else 1.0
         made.losses.sort(key=lambda each: sign * each.loss_s)
@@ -327,12 +338,19 @@ def make_differences(
     return found
 
 
-def account_of(run: ReadRun, keys: Sequence[Key]) -> dict[str, float]:
-    """Divide the length of a run: time a task in the calls of each kind, waiting and outside, in s.
+def _alive(run: ReadRun, groups: Sequence[Sequence[ReadRun]]) -> float:
+    """Return how many tasks of a run live at one time; all of them, unless it is known of each run."""
+    names = ("tasks_at_once", "tasks")
+    what = next((x for x in names if all(x in one.sums.totals for group in groups for one in group)), "")
+    return max(run.sums.totals.get(what, 1.0), 1.0)
+
+
+def account_of(run: ReadRun, tasks: float, keys: Sequence[Key]) -> dict[str, float]:
+    """Divide the length of a run: time a living task in the calls of each kind, waiting and outside, in s.
 
     Calls of libraries contain those of storage. What storage leaves of the time in I/O is theirs.
     """
-    totals, tasks = run.sums.totals, max(run.sums.totals.get("tasks", 1.0), 1.0)
+    totals = run.sums.totals
     times_s = {key: run.calls.time_s.get(key, 0.0) for key in keys}
     below_s = sum(time_s for (layer, _), time_s in times_s.items() if layer == "posix")
     above_s = sum(times_s.values()) - below_s
@@ -392,9 +410,12 @@ def _sizes(run: ReadRun) -> dict[str, float]:
 
 
 def times_of_runs(
-    groups: Sequence[Sequence[ReadRun]], names: Sequence[str], is_unsteady: bool
+    groups: Sequence[Sequence[ReadRun]], names: Sequence[str], unsteady: float
 ) -> list[TimeChange]:
-    """Test the times of whole runs that are known of every run, I/O of the critical path first."""
+    """Test the times of whole runs that are known of every run, I/O of the critical path first.
+
+    `unsteady`: part of the difference in kinds of calls that do not show that runs differ.
+    """
     order = sorted(RUN_TIMES, key=lambda what: what not in FIRST_TESTED)
     times_s = {
         what: [[run.sums.totals[what] for run in group] for group in groups]
@@ -402,7 +423,7 @@ def times_of_runs(
         if all(what in run.sums.totals for group in groups for run in group)
     }
     times_s = {what: values for what, values in times_s.items() if any(map(any, values))}
-    found = time_changes(times_s, names, list(times_s), True, list(times_s) if is_unsteady else ())
+    found = time_changes(times_s, names, list(times_s), True, dict.fromkeys(times_s, unsteady))
     return [each for changes in found.values() for each in changes]
 
 
@@ -418,7 +439,8 @@ def times_of_kinds(
     """
     times_s, calls = times_and_calls(read, keys)
     tested = kinds_to_test(times_s, calls)
-    found = time_changes(times_s, names, tested, unsteady=unsteady)
+    parts = dict.fromkeys(unsteady, 1.0)
+    found = time_changes(times_s, names, tested, unsteady=parts)
     if min(map(len, read)) > 1:
         return found
     several = [
@@ -428,7 +450,7 @@ def times_of_kinds(
         " ".join(key): [[run.time_s[key] - _slowest_s(run, key) for run in group] for group in read]
         for key in several
     }
-    rest = time_changes(rest_s, names, [what for what in tested if what in rest_s], unsteady=unsteady)
+    rest = time_changes(rest_s, names, [what for what in tested if what in rest_s], unsteady=parts)
     for what, changes in rest.items():
         for at, one in enumerate(changes):
             whole = found[what][at]

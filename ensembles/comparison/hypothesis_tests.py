@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.comparison.components import bin_octaves
 from ensembles.comparison.model import holm
-from ensembles.model.levels import SIGNIFICANT
+from ensembles.model.levels import FEW, SIGNIFICANT
 
 LEVEL = SIGNIFICANT
 
@@ -175,9 +175,6 @@ def _distribution(counts: np.ndarray) -> np.ndarray:
     return below
 
 
-FEWEST_RUNS = 2
-"""Runs that each group needs for a test."""
-
 RUN_TIMES = ("io_time_s", "critical_path_s", "slowest_task_s", "wait_time_s", "span_s")
 """Times of whole runs that are tested."""
 
@@ -263,7 +260,7 @@ class RunTest:
 
 def has_repetitions(sizes: Sequence[int]) -> bool:
     """Test whether each of two or more groups has enough runs for a test."""
-    return len(sizes) > 1 and min(sizes) >= FEWEST_RUNS
+    return len(sizes) > 1 and min(sizes) >= FEW
 
 
 def make_run_test(

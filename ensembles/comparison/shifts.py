@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from ensembles.comparison.components import (
-    FEW,
     PLACE,
     RATIO,
     TAIL,
@@ -23,9 +22,7 @@ from ensembles.comparison.components import (
 from ensembles.comparison.model import Effects, fit_effects
 from ensembles.comparison.report import ALL, Effect, ModeSpread, Move, PartResult, Shift
 from ensembles.comparison.units import Units, value_parts
-
-SEEN_SHARE = 0.1
-"""Part of its share in other runs or groups below which a mode is absent."""
+from ensembles.model.levels import A_TENTH, LITTLE
 
 
 def effects_of_parts(
@@ -76,7 +73,7 @@ def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> l
     spreads = []
     for k, i in enumerate(places):
         usual = float(shares[:, k].mean())
-        seen = shares[:, k] >= SEEN_SHARE * usual
+        seen = shares[:, k] >= A_TENTH * usual
         with np.errstate(invalid="ignore", divide="ignore"):
             place = np.where(seen, scores.total[:, i] / scores.size[:, i], np.nan)
         place_spread, weight_spread = (_within(values, group) for values in (place, shares[:, k]))
@@ -193,7 +190,7 @@ def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
     found = []
     for g in range(1, len(by_group)):
         less, more = np.minimum(by_group[0], by_group[g]), np.maximum(by_group[0], by_group[g])
-        if ((less < SEEN_SHARE * more) & (more >= FEW)).any():
+        if ((less < A_TENTH * more) & (more >= LITTLE)).any():
             found.append(g)
     return found
 

@@ -6,15 +6,16 @@ Times are apart by a t test with the run as unit; numbers of calls, bytes, files
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.model import RunValues, fit_effects, holm, runs_needed
-from ensembles.model.levels import A_TENTH, MOST, RARE
+from ensembles.model.levels import A_TENTH, LITTLE, MOST, RARE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, number_text, ratio_text, seconds_text, share_text
 
@@ -53,7 +54,8 @@ class Total:
         ``calls``, ``bytes``, ``mean_size_bytes`` and ``time_s`` of one kind of calls; of runs: ``tasks``,
         ``files``, ``phases``, ``bytes_read``, ``bytes_written``, ``io_time_s`` and ``wait_time_s`` (summed
         over tasks), ``span_s``, of several tasks ``io_tasks`` (tasks with I/O calls) and, if it is known,
-        ``critical_path_s`` (I/O on the critical path), ``unended`` (processes that did not end, if any);
+        ``critical_path_s`` (I/O on the critical path), ``unended`` (processes that did not end, if any),
+        ``tasks_at_once`` (mean number that live at one time, if all never do);
         of counters of another tool ``opens``, ``run_time_s`` and, if it is known, ``slowest_task_s`` (in
         the interface in which the slowest task takes longest).
     typical, low, high : list of float
@@ -172,6 +174,7 @@ def sums_of_run(run: Run) -> ComparedSums:
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.headline import find_time_in_io, path_request
+    from ensembles.summaries.active_time import unions_ns
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.ranktable import empty_ranks
     from ensembles.summaries.runtotals import RunTotals
@@ -204,6 +207,10 @@ def sums_of_run(run: Run) -> ComparedSums:
             found["io_tasks"] = in_io.tasks
         if in_io.critical_path_s is not None:
             found["critical_path_s"] = in_io.critical_path_s
+    if not run.info.live_together:
+        lives = [(each.rank, each.start_unix_ns, each.end_unix_ns) for each in run.info.processes]
+        alive_ns = unions_ns(*np.array(lives, np.int64).T)[1]
+        found["tasks_at_once"] = max(round(1e-9 * float(alive_ns.sum()) / run.length_s, 2), 1.0)
     found |= _sums_of_counters(run.counters)
     if run.reading.knows_phases and run.phases is not None:
         found["phases"] = run.phases.count
@@ -238,8 +245,8 @@ calls within a run (`ensembles.comparison.model.ASSUMED_SPREAD`) vary less from 
 ASSUMED_SPREAD_OF_KINDS = 0.5
 """The same of the time in calls of one kind. Of these programs it was 7 to 40 % for reads, writes and syncs
 with a hundredth of the time in I/O or more, and 12 to 42 % for opens. Twice that is assumed of single runs
-whose calls do not show that they differ, and of whole runs whose difference these hold: on a machine that
-others use, as many syncs or writes took two to eight times as long in some runs as in others."""
+whose calls do not show that they differ, and of whole runs for the part of the difference that these hold: on
+a busy machine, as many syncs or writes took two to eight times as long in some runs as in others."""
 
 LEAST_SPREAD_OF_NEW_RUN = 0.15
 """Least standard deviation of the time in I/O from run to run with which one new run is judged, however alike
@@ -262,9 +269,6 @@ OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 LEAST_SHARE = RARE
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
 
-LEAST_ADDED = 0.05
-"""Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call on a
-path often takes a few times as long as usual."""
 
 LEAST_OF_WHOLE = MOST
 """Least part of what a kind of calls adds by which the time in I/O of the whole run is longer, too."""
@@ -391,11 +395,11 @@ def time_changes(
     names: Sequence[str],
     tested: Sequence[str],
     of_whole_runs: bool = False,
-    unsteady: Collection[str] = (),
+    unsteady: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, list[TimeChange]]:
     """Test whether times a run of groups differ from those of the first group.
 
-    Those that are `unsteady` are assumed to vary twice as much as the times of kinds of calls.
+    `unsteady`: the part of each that is assumed to vary twice as much as the times of kinds of calls.
 
     Examples
     --------
@@ -410,7 +414,7 @@ def time_changes(
     found = {what: _untested(what, values, names) for what, values in times_s.items()}
     for what in tested:
         few, one = SPREAD_OF[of_whole_runs]
-        few = 2 * ASSUMED_SPREAD_OF_KINDS if what in unsteady else few
+        few += unsteady.get(what, 0.0) * (2 * ASSUMED_SPREAD_OF_KINDS - few)
         found[what] = _tested(found[what], times_s[what], (few, one))
     for family in (tested[:1], tested[1:]) if of_whole_runs else (tested,):
         places = [(what, at) for what in family for at, each in enumerate(found[what]) if each.p is not None]
@@ -503,7 +507,7 @@ def kinds_to_test(
     return [
         what
         for what, each in means.items()
-        if max(each) >= least_s * (least_share if _are_many(calls[what]) else LEAST_ADDED)
+        if max(each) >= least_s * (least_share if _are_many(calls[what]) else LITTLE)
     ]
 
 

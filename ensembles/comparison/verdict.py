@@ -25,14 +25,15 @@ from ensembles.comparison.report import (
     Shift,
 )
 from ensembles.comparison.times import TimeChange, Total, counts_text, make_total, time_changes
-from ensembles.comparison.units import FEWEST_BLOCKS, RUNS, Units
+from ensembles.comparison.units import RUNS, Units
+from ensembles.model.levels import SEVERAL
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, number_text, ratio_text, seconds_text, share_text
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
-    from ensembles.comparison.call_groups import Key
+    from ensembles.comparison.units import Key
     from ensembles.model.events import Events
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
@@ -168,7 +169,7 @@ def verdict_reason(
     elif not units.are_enough:
         sizes = " + ".join(map(str, units.sizes))
         why += f", and {sizes} nearly independent blocks do not show that within the run (at least "
-        why += f"{FEWEST_BLOCKS} are needed)"
+        why += f"{SEVERAL} are needed)"
     return f"{_of_these_runs(shifts, overlap)}, but {why}: compare several runs per group{several}"
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ensembles.diagnosis.principles import OTHERS, OUTSIDE, RATE, UNDECIDED, UNSEEN, cause_of
+from ensembles.model.fields import Fields
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class SizeTime:
 
 
 @dataclass(frozen=True)
-class CallTime:
+class CallTime(Fields):
     """Time of the I/O calls of a function, without the calls inside them.
 
     Attributes
@@ -155,7 +156,3 @@ class CallTime:
     share: float
     in_library: bool = False
     of_size: SizeTime | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a dict with the names of the attributes."""
-        return {**vars(self), "of_size": self.of_size and vars(self.of_size)}

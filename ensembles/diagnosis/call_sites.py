@@ -12,14 +12,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.evidence import CallsOfRows
-from ensembles.diagnosis.finding import MOST_NAMED, Finding
-from ensembles.diagnosis.limits import LITTLE
+from ensembles.diagnosis.finding import Finding
 from ensembles.model.calls import OPS
+from ensembles.model.levels import LITTLE
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.sites import Frame, Site
+from ensembles.model.units import MOST_NAMED
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Selection
-from ensembles.structure.library_time import reads_python_lines
+from ensembles.structure.libraries import reads_python_lines
 from ensembles.summaries.bysite import SelectedSites, Selects, SiteCount
 
 if TYPE_CHECKING:

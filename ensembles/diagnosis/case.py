@@ -15,20 +15,18 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence, on_files
 from ensembles.diagnosis.limits import (
-    DRAWS,
     FAR,
     LEAST_CALLS,
-    LEAST_PHASES,
     LEAST_TARGET_BYTES_PER_NS,
     LEAST_UNITS,
-    MOST_RATIO,
     OUTLIER,
     SMALL_CLASS,
 )
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.model.distinct import numbered_together
+from ensembles.model.levels import ALIKE, RESAMPLES, SEVERAL
 from ensembles.model.units import seconds_text
-from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_cost_s
+from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, recorder_cost_s
 from ensembles.structure.phases.critical_path import CriticalPath
 from ensembles.structure.phases.result import MEETINGS, TOGETHER, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -151,7 +149,7 @@ class Case:
     def phases_are_steps(self) -> bool:
         """Whether several phases move data, as those of a program that works in steps."""
         data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
-        return len(np.unique(self.window[data])) >= LEAST_PHASES
+        return len(np.unique(self.window[data])) >= SEVERAL
 
     def paths(self, cost: np.ndarray) -> tuple[str, ...]:
         """Return the paths of the files with some cost, by number, the most costly first."""
@@ -379,7 +377,7 @@ class Case:
     def _heavier(self) -> np.ndarray:
         """Logarithm of how many times the bytes of the median task each task moves: shape (windows, tasks).
 
-        Below `MOST_RATIO`, it is 0. Files that are longer take longer to truncate, and a task that is busy
+        Below `ALIKE`, it is 0. Files that are longer take longer to truncate, and a task that is busy
         for longer loses its processor more often: all of its calls may be longer.
         """
         data = np.isin(self.op, ("read", "write")) & (self.rows["depth"] == 0)
@@ -387,7 +385,7 @@ class Case:
         moved[moved == 0] = np.nan
         usual = np.array([np.nanmedian(row) if np.isfinite(row).any() else 1.0 for row in moved])
         ratio = np.nan_to_num(moved / usual[:, None], nan=1.0)
-        heavier: np.ndarray = np.where(ratio >= MOST_RATIO, np.log(ratio), 0.0)
+        heavier: np.ndarray = np.where(ratio >= ALIKE, np.log(ratio), 0.0)
         return heavier
 
     def nodes_of_tasks(self) -> np.ndarray | None:
@@ -444,13 +442,13 @@ def group_medians(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     return found
 
 
-def p_of_chance(seen: float, drawn: Callable[[np.random.Generator], float], draws: int = DRAWS) -> float:
+def p_of_chance(seen: float, drawn: Callable[[np.random.Generator], float], draws: int = RESAMPLES) -> float:
     """Compute the p-value of a value by those of random permutations, which `drawn` makes."""
     rng = np.random.default_rng(0)
     return (1 + sum(drawn(rng) >= seen for _ in range(draws))) / (1 + draws)
 
 
-def p_of_largest(values: np.ndarray, present: np.ndarray, draws: int = DRAWS) -> float:
+def p_of_largest(values: np.ndarray, present: np.ndarray, draws: int = RESAMPLES) -> float:
     """Compute the p-value of the largest mean of a column, by permutation within rows."""
     filled = np.where(present, values, 0.0)
     seen = float(filled.mean(axis=0).max()) - 1e-12

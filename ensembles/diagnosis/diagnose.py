@@ -11,14 +11,13 @@ import numpy as np
 
 from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.account import CallTime, SizeTime
-from ensembles.diagnosis.accounting import share_out, with_habits
+from ensembles.diagnosis.accounting import findings_of_waits, make_account, share_out, with_habits
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import SUMMARY, EvidenceRule, case_of, summaries_of_sums
 from ensembles.diagnosis.fewer_calls import with_fewer_calls
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
-    WORTH_A_LINE,
     Diagnosis,
     Finding,
     NotApplicable,
@@ -43,17 +42,16 @@ from ensembles.diagnosis.rules import (
     stripes,
 )
 from ensembles.diagnosis.rules.collective import moves_together
-from ensembles.diagnosis.time_of_run import findings_of_waits, make_account
 from ensembles.diagnosis.trials import with_trials
 from ensembles.diagnosis.without_calls import counted_account, libraries_of_sums
-from ensembles.model.levels import MOST
+from ensembles.model.levels import MOST, WORTH_A_LINE
 from ensembles.model.units import seconds_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
+from ensembles.structure.libraries import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import (
     CriticalIo,
     CriticalTime,

@@ -24,9 +24,9 @@ from ensembles.diagnosis.rules.small_requests import emptied_streams, first_on_f
 from ensembles.model.calls import STORAGE
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
-from ensembles.model.levels import MOST
+from ensembles.model.levels import MOST, SMALL_BYTES
 from ensembles.model.units import count_text, seconds_text
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.structure.libraries import LIBRARIES
 
 WITHOUT_BYTES = ("open", "meta", "seek")
 """Operations of storage whose cost is none of bytes; a sync or close may have to write some."""
@@ -53,7 +53,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     of_storage = np.isin(case.layer, STORAGE) & np.isin(case.op, WITHOUT_BYTES)
     of_storage |= emptied_streams(case) & (case.op == "sync")
     share = np.where(of_storage, 1.0, _share_of_objects(case, table, libraries))
-    share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_empty_syncs(case, table), share)
+    share = np.where((case.op == "sync") & (case.layer == "posix"), _share_of_small_syncs(case, table), share)
     of_calls, likely, most = first_on_files(case, uses)
     share, part = np.where(most > 0, likely, share), np.where(most > 0, of_calls, 1.0)
     calls = np.maximum(_calls_of_functions(case, part * (share > 0) * case.rows["n"]), 1.0)
@@ -74,7 +74,9 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
     files = case.paths(cost)
     or_more = " or more" * bool(case.run.info.calls_on_other_paths)
-    title, checks, advice = told(functions, files, or_more, case.run.files, habit_of_lookups(case, uses))
+    lookups = habit_of_lookups(case, uses)
+    who = "a task makes" if case.run.info.live_together else "tasks that do not live together make"
+    title, checks, advice = _told(functions, files, or_more, case.run.files, lookups, who)
     return Remedy(
         rows,
         share * likely_ns,
@@ -95,17 +97,18 @@ def costliest(time_ns: np.ndarray) -> list[int]:
     return [at for at in order if time_ns[at] >= max(least_ns, 1.0)]
 
 
-def told(
+def _told(
     functions: Sequence[tuple[Call, str]],
-    files: Sequence[str] = (),
-    or_more: str = "",
-    paths: Sequence[str] = (),
-    lookups: str = "path",
+    files: Sequence[str],
+    or_more: str,
+    paths: Sequence[str],
+    lookups: str,
+    who: str,
 ) -> tuple[str, tuple[Check, ...], str]:
     """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
     on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     checks = (
-        Check("many", f"a task makes {LEAST_CALLS} of them or more between two meetings"),
+        Check("many", f"{who} {LEAST_CALLS} of them or more between two meetings"),
         Check("needed", "whether the program needs as many, one run does not show", None),
     )
     folders = {dirname(path) for path in paths}
@@ -151,8 +154,9 @@ def _said(case: Case, rows: np.ndarray, number: int, part: np.ndarray, share: np
 
 
 def _calls_of_functions(case: Case, count: np.ndarray) -> np.ndarray:
-    """Add up the calls of each row's function by its task in its phase: shape (n,)."""
+    """Add up the calls of each row's function in its phase by task, or by all that do not live together."""
     window, task = case.cell_of_rows(np.ones(len(case), bool))
+    task = task * case.run.info.live_together
     _, number = np.unique(np.stack([window, task, case.rows["call"]]), axis=1, return_inverse=True)
     number = number.reshape(-1)
     counted: np.ndarray = np.bincount(number, count)[number]
@@ -169,10 +173,13 @@ def _share_of_objects(case: Case, table: dict[str, np.ndarray], libraries: froze
     return np.where(found, 1 - share_of_rows(case, table, carries), 0.0)
 
 
-def _share_of_empty_syncs(case: Case, table: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute the share of each row's time in syncs of files and folders that no call wrote to."""
+def _share_of_small_syncs(case: Case, table: dict[str, np.ndarray]) -> np.ndarray:
+    """Compute the share of each row's time in syncs of files and folders that get few bytes for each."""
     if not case.rows["bytes"][case.op == "write"].any():
         return np.ones(len(case))
     ops = case.ops[table["call"]]
-    written = np.bincount(table["file"], table["bytes"] * (ops == "write"), len(case.run.files))
-    return share_of_rows(case, table, (ops == "sync") & (written[table["file"]] == 0))
+    written, syncs = (
+        np.bincount(table["file"], table[of] * (ops == op), len(case.run.files))
+        for of, op in (("bytes", "write"), ("n", "sync"))
+    )
+    return share_of_rows(case, table, (ops == "sync") & (written <= SMALL_BYTES * syncs)[table["file"]])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
-from ensembles.diagnosis.limits import SMALL_BYTES
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
+from ensembles.model.levels import SMALL_BYTES
 from ensembles.model.metadata import WAITS_FOR_DEVICE
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.structure.phases.result import phases_of_calls

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ensembles.diagnosis.limits import FEW
-from ensembles.diagnosis.principles import Cause, cause_of
+from ensembles.diagnosis.account import Account, Entry
+from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, Cause, cause_of
+from ensembles.model.levels import A_TENTH, FEW
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.account import Account, CallTime
+    from ensembles.diagnosis.account import CallTime
     from ensembles.structure.late_entry import LateEntry
+    from ensembles.structure.phases.critical_path import CriticalPath
     from ensembles.structure.phases.late_calls import LateOutside
 
 
@@ -221,7 +223,9 @@ class Finding:
         low_s, high_s = self.gain_s or (0.0, 0.0)
         cost_s = max(low_s, LIKELY_COUNTS * min(self.likely_s, high_s)) * (not self.is_symptom)
         run_s = max(self.evidence.get("run_s", 0.0), 1e-9)
-        reached = sum(cost_s >= share * run_s for share in FROM_SHARE.values())
+        own_s = cost_s if self.share_s is None else min(cost_s, self.share_s)
+        costs_s = {"warning": cost_s, "critical": own_s}  # a second is critical once
+        reached = sum(costs_s[level] >= share * run_s for level, share in FROM_SHARE.items())
         return SEVERITIES[min(reached, SEVERITIES.index(self.kind.most_severe))]
 
     @property
@@ -278,6 +282,11 @@ class NotApplicable(Exception):
         super().__init__(sentence)
         self.at_most_s, self.record, self.applies, self.is_cost = at_most_s, record, applies, is_cost
         self.suspected = suspected and at_most_s is not None
+
+
+def is_open(gain_s: tuple[float, float]) -> bool:
+    """Whether the lower end of a gain is little of the upper one, and not worth a word."""
+    return gain_s[0] < A_TENTH * gain_s[1]
 
 
 def matters(time_s: float, run_s: float) -> bool:
@@ -435,17 +444,11 @@ class Diagnosis:
         }
 
 
-WORTH_A_LINE = 1e-3
-"""Share of the run below which a gain, or time that no finding explains, is not worth a line."""
-
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
 
 MOST_FILES = 5
 """Files that a finding has."""
-
-MOST_NAMED = 3
-"""Sites of a finding, and sizes of its calls, at most."""
 
 
 def rate_confidence(checks: tuple[Check, ...]) -> float:
@@ -463,3 +466,29 @@ def rate_confidence(checks: tuple[Check, ...]) -> float:
     if any(check.holds is False for check in checks):
         return 0.0
     return SURE * DOUBT ** sum(check.holds is None for check in checks)
+
+
+def divide(
+    path: CriticalPath, findings: Sequence[Finding], inside: Sequence[Entry], outside: Iterable[Entry] = ()
+) -> Account:
+    """Divide the time of a run, of any kind of record."""
+    left_s, found = path.io_s, []
+    for each in findings:
+        middle_s = sum(each.gain_s or (0.0, 0.0)) / 2 if cause_of(each.id).in_io else 0
+        time_s = min(middle_s if each.share_s is None else each.share_s, left_s)
+        left_s -= time_s
+        found.append(Entry(each.id, time_s))
+    others_s = min(path.io_s - path.low_s, left_s)  # not known to be on the path: nothing scales it
+    left_s -= others_s
+    # Of a task whose I/O findings remove, another one may be as late for something else: its calls are left.
+    inside = inside if any(each.time_s for each in inside) else [Entry(CALLS, 1.0)]
+    whole_s = sum(each.time_s for each in inside)
+    rest = [replace(each, time_s=left_s * each.time_s / whole_s) for each in inside]
+    rest.append(Entry(OTHERS, others_s))
+    left_s = path.run_s - path.io_s
+    for entry in outside:
+        rest.append(replace(entry, time_s=min(max(entry.time_s, 0.0), left_s)))
+        left_s -= rest[-1].time_s
+    entries = [each for each in sorted(found, key=lambda each: -each.time_s) if each.time_s > 0]
+    entries += [each for each in rest if each.time_s > 0]
+    return Account(path.run_s, path.io_s, (*entries, Entry(OUTSIDE, max(left_s, 0.0))), path.is_of_run)

@@ -7,11 +7,11 @@ they do on runs that played no part.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
-LITTLE = 0.05
-"""Part of a whole up to which it is little, and not worth a name."""
+from ensembles.model.units import MIB
 
 LOW = 0.5
 """Part of a saving at its lower end, where one run does not show how much of it is gained."""
@@ -19,26 +19,14 @@ LOW = 0.5
 DENSE = 0.7
 """Part of a whole from which it stands for the whole: bytes of a range, a full cache, what is surely kept."""
 
-MOST_RATIO = 1.25
-"""Ratio of the bytes or times of two tasks up to which their calls are the same."""
-
-LEAST_RATIO = 1.5
-"""Ratio from which calls take certainly longer, or bytes are certainly more, than others."""
 
 FAR = 3.0
 """Ratio from which two numbers are of different kinds: a mean describes no call, bytes are read again."""
 
-FEW = 2
-"""Number up to which things are few, and from which on there is more than one."""
-
-LEAST_PHASES = 3
-"""Phases or steps from which on something is seen in all of them."""
 
 LEAST_UNITS = 4
 """Tasks, nodes, files or targets of which one can be compared with the others."""
 
-AGAIN = 4
-"""Times that something is asked, made or read, from which on that is done again and again."""
 
 LEAST_CALLS = 8
 """Calls of a task, in a phase or long ones in all, from which on they are a habit."""
@@ -49,20 +37,16 @@ MANY = 64
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
-SMALL_BYTES = 64 << 10
-"""Bytes up to which moving them takes as long as moving none: of a close, of a buffer, of metadata."""
 
-LARGE_BYTES = 1 << 20
+LARGE_BYTES = MIB
 """Bytes of a request, or of a file, from which the time is that of the bytes: what a buffer makes of small
 requests."""
 
-WIDE_BYTES = 16 << 20
+WIDE_BYTES = 16 * MIB
 """Bytes that are work for several targets at once."""
 
-DRAWS = 400
-"""Permutations of a test."""
 
-NORMAL_90 = 1.645
+NORMAL_90 = NormalDist().inv_cdf(0.95)
 """Standard deviations of a normal distribution that are half its 90 % interval."""
 
 

@@ -9,14 +9,14 @@ import numpy as np
 from ensembles.diagnosis.case import Case, how_long
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import AGAIN, DENSE, FEW, LARGE_BYTES, LEAST_CALLS, LOW
+from ensembles.diagnosis.limits import DENSE, LARGE_BYTES, LEAST_CALLS, LOW
 from ensembles.diagnosis.principles import ADVICE_OF_CALLS, ADVICE_OF_FAILURES, ADVICE_OF_PATHS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import without_the_flush_ns
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.error_names import error_name
-from ensembles.model.levels import MOST
+from ensembles.model.levels import AGAIN, FEW, MOST
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.structure.phases.critical_path import Busy
 

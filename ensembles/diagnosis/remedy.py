@@ -8,17 +8,10 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.finding import (
-    MOST_FILES,
-    WORTH_A_LINE,
-    Check,
-    Finding,
-    Where,
-    rate_confidence,
-)
-from ensembles.diagnosis.limits import FEW, LOW
+from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, is_open, rate_confidence
+from ensembles.diagnosis.limits import LOW
 from ensembles.diagnosis.principles import FEWER_BYTES, FEWER_CALLS, cause_of
-from ensembles.model.levels import A_TENTH
+from ensembles.model.levels import FEW, WORTH_A_LINE
 from ensembles.model.spans import MOST_SPANS, find_spans
 
 
@@ -92,7 +85,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     likely_s = gain_s * (1 - busy_s / max(case.run_s, 1e-9))
     outside_s = min(remedy.evidence.get("waiting_s", 0.0), case.run_s)
     interval = (max(interval[0] - busy_s, 0.0), max(interval[1], outside_s))
-    worth_s = max(interval[1] if interval[0] >= A_TENTH * interval[1] else gain_s, outside_s)
+    worth_s = max(gain_s if is_open(interval) else interval[1], outside_s)
     if worth_s < WORTH_A_LINE * case.run_s:
         return []  # neither what is certain nor the best estimate is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}

@@ -12,11 +12,11 @@ from ensembles.diagnosis.case import Case, p_of_largest
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
-from ensembles.diagnosis.limits import FEW, LEAST_PHASES, LEAST_UNITS, MOST_RATIO, NORMAL_90
+from ensembles.diagnosis.limits import LEAST_UNITS, NORMAL_90
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import flushes_alike, load_of_targets
 from ensembles.diagnosis.without_calls import OTHERS_WAIT, check_straggler, counted_case, counted_finding
-from ensembles.model.levels import MOST, NEARLY_ALL
+from ensembles.model.levels import ALIKE, FEW, MOST, NEARLY_ALL, SEVERAL
 from ensembles.model.units import number_text, seconds_text, share_text
 from ensembles.summaries.keyed_sums import groups_of_rows
 
@@ -98,7 +98,7 @@ def _view(case: Case, uses: FileUses, by_quarters: bool, by_time: bool) -> View 
         slower, present = case.residuals(alone, by_time=by_time), case.present
         time_ns = case.by_cell(case.rows["time_ns"])
     windows = np.flatnonzero((present.sum(axis=1) >= LEAST_UNITS) & np.any(slower != 0, axis=1))
-    if len(windows) < LEAST_PHASES:
+    if len(windows) < SEVERAL:
         return None
     # A phase counts by how long it is: that of opening files says little.
     weight = np.median(time_ns[windows], axis=1)
@@ -165,7 +165,7 @@ def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | 
     others = full[full != worst]
     beyond = by_node - by_node[:, others].mean(axis=1, keepdims=True)
     effect = float(beyond[:, worst].mean())
-    if effect < np.log(MOST_RATIO):
+    if effect < np.log(ALIKE):
         return None
     mean = slower.mean(axis=0)
     left = mean - by_node.mean(axis=0)[node]
@@ -268,7 +268,7 @@ def find_slow(case: Case, uses: FileUses, by_node: bool) -> Remedy | None:
     alike = flushes_alike(case, uses)
     if not views:
         raise NotApplicable(
-            f"tasks can be compared in less than {LEAST_PHASES} phases: record a run with more steps, and "
+            f"tasks can be compared in less than {SEVERAL} phases: record a run with more steps, and "
             "the layer mpisync"
         )
     node = case.nodes_of_tasks()

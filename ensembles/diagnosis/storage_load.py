@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.limits import (
-    LEAST_CALLS,
-    LEAST_TARGET_BYTES_PER_NS,
-    MOST_RATIO,
-    OUTLIER,
-    SMALL_BYTES,
-)
+from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_TARGET_BYTES_PER_NS, OUTLIER
 from ensembles.model.distinct import distinct_rows, numbered_together
-from ensembles.model.levels import NEARLY_ALL
+from ensembles.model.levels import ALIKE, NEARLY_ALL, SMALL_BYTES
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -186,7 +180,7 @@ def flushes_alike(case: Case, uses: FileUses) -> np.ndarray:
             # The upper of two middle values: between them, there may be no call.
             middle = np.searchsorted(group[order], np.arange(int(group.max()) + 1)) + np.bincount(group) // 2
             usual = moved[order][middle][group]
-            alike[rows] = np.maximum(moved, usual) <= MOST_RATIO * np.minimum(moved, usual)
+            alike[rows] = np.maximum(moved, usual) <= ALIKE * np.minimum(moved, usual)
         case.shared[flushes_alike] = alike
     found: np.ndarray = case.shared[flushes_alike]
     return found

@@ -10,14 +10,12 @@ import numpy as np
 
 from ensembles.model.calls import STORAGE
 from ensembles.model.errors import EnsioError
+from ensembles.summaries.active_time import MOST_EXACT
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.finding import Finding
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.accesses import Accesses
-
-_MOST_CALLS = 1 << 20
-"""Calls of the largest run whose findings name trials: what remedies change of so many takes a second."""
 
 
 def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
@@ -25,7 +23,7 @@ def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     from ensembles.workloads.recorded.accesses import read_accesses
 
     is_any = any(each.proposed_trial for each in findings)
-    if not is_any or run.reading.source.capacity > _MOST_CALLS:
+    if not is_any or run.reading.source.capacity > MOST_EXACT:
         return list(findings)
     try:
         found = read_accesses(run)

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.accounting import divide
 from ensembles.diagnosis.evidence import Evidence, stripes_of
 from ensembles.diagnosis.finding import (
     MOST_FILES,
-    WORTH_A_LINE,
     Check,
     Finding,
     NotApplicable,
     Where,
+    divide,
     rate_confidence,
     refuse_if_it_matters,
 )
@@ -31,9 +30,9 @@ from ensembles.diagnosis.path_calls import looks_up
 from ensembles.diagnosis.principles import ABOVE, BYTES, CALLS, cause_of
 from ensembles.diagnosis.with_meetings import OfSums
 from ensembles.model.events import is_io_of_calls
-from ensembles.model.levels import A_TENTH, MOST
+from ensembles.model.levels import A_TENTH, MOST, WORTH_A_LINE
 from ensembles.model.spans import find_spans
-from ensembles.structure.library_time import LIBRARIES, WITH_WAITS
+from ensembles.structure.libraries import LIBRARIES, WITH_WAITS
 from ensembles.structure.phases.critical_path import critical_path
 from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.keyed_sums import sum_by_keys

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from ensembles.comparison.call_groups import ComparedCalls
 from ensembles.comparison.compare import read_run
 from ensembles.comparison.difference import ReadRun
 from ensembles.comparison.times import ComparedSums
+from ensembles.comparison.units import ComparedCalls
 from ensembles.files.untrusted import inflate
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import storable_text

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ensembles.comparison.call_groups import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, TAIL, TAIL_PLACE, WEIGHT
 from ensembles.comparison.hypothesis_tests import FIRST_TESTED
 from ensembles.comparison.hypothesis_tests import LEVEL as ALIKE_LEVEL
 from ensembles.comparison.model import LEAST_ERROR, holm, is_alike
 from ensembles.comparison.times import LEAST_SHARE, LEAST_SPREAD_OF_NEW_RUN, MARGIN, make_total
+from ensembles.comparison.units import WAITS_FOR_TASKS
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
 

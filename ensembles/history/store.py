@@ -42,11 +42,11 @@ from ensembles.history.schema import (
     MOST_CHARACTERS,
     RUNS,
     SCHEMA,
+    SqliteFile,
     check_schema,
     make_schema,
     schema_of,
 )
-from ensembles.history.sqlite_file import SqliteFile
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 

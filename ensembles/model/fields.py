@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ def plain(value: Any) -> Any:
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
-    if isinstance(value, np.ndarray):
+    if is_dataclass(value):
+        return plain(vars(value))
+    if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -15,8 +15,14 @@ CERTAIN = 0.01
 SURE = 0.001
 """Level at which the structure of a run is stated, as its phases: all other answers follow from it."""
 
+WORTH_A_LINE = 1e-3
+"""Share of a run, or of a rate, below which there is nothing to say."""
+
 RARE = 0.01
 """Share of calls, bytes or time that decides nothing, and that no sentence is about."""
+
+LITTLE = 0.05
+"""Part of a whole up to which it is little, and not worth a name, nor a failed check."""
 
 A_TENTH = 0.1
 """Part below which a difference is irrelevant, and which is little of a whole."""
@@ -26,6 +32,21 @@ MOST = 0.5
 
 NEARLY_ALL = 0.9
 """Part that counts as the whole: some ranks may have been killed, some calls not recorded."""
+
+ALIKE = 1.25
+"""Ratio of two bytes, times or rates up to which they are the same."""
+
+LONGER = 1.5
+"""Ratio from which calls certainly take longer, or anything is certainly more, than others."""
+
+FEW = 2
+"""Number up to which things are few, and from which on there is more than one."""
+
+SEVERAL = 3
+"""Times from which on something is seen again and again, and is a habit: phases, steps, runs, calls."""
+
+AGAIN = 4
+"""Times that something is asked, made, read or repeated, from which on that is a rule of its loop."""
 
 FEWEST = 5
 """Fewest values, calls, phases or cells from which anything is estimated."""
@@ -42,11 +63,29 @@ FEWEST_SLOW = 20
 DRAWS = 1999
 """Random draws of a test, which give a p-value in steps of 0.0005."""
 
+MORE_DRAWS = 9999
+"""The same of few values, which take little time."""
+
+RESAMPLES = 400
+"""Resamples of the calls of a run, each of which takes long."""
+
+MOST_KINDS = 64
+"""Patterns, positions, points or threads of a run that are looked at one by one."""
+
+MOST_PIECES = 1 << 12
+"""Segments, cells or texts into which anything is divided."""
+
+MOST_RANGES = 1 << 18
+"""Ranges of bytes, or strided runs, that a step holds at the same time."""
+
 MOST_DENSE = 1024
 """Groups, phases or values that tables of all bins, and exact computations, are made for."""
 
 MOST_SEEN = 50_000
 """Calls that a step looks at which need not see all."""
+
+SMALL_BYTES = 64 << 10
+"""Bytes up to which moving them takes as long as moving none: of a close, of a buffer, of metadata."""
 
 LEAST_LOG_S = 0.5e-9
 """Value of durations of zero where logarithms are taken, in seconds."""

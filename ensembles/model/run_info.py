@@ -300,6 +300,11 @@ class RunInfo:
         return self._metadata.mpi
 
     @property
+    def recorder(self) -> str:
+        """What recorded the run: ``ensio``, or the name of another tool or model."""
+        return "ensio" if self.is_native else self._metadata.recorder
+
+    @property
     def is_native(self) -> bool:
         """Whether the recorder of ensio recorded the run, and no other tool or model."""
         return self._metadata.recorder[:1].isdigit() and not self.simulated

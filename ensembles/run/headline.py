@@ -13,6 +13,7 @@ from ensembles.model.events import OPS, is_io_of_calls, op_of_calls
 from ensembles.model.units import S_PER_NS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.structure.phases import detect
 from ensembles.structure.phases.critical_path import CriticalPath, CriticalTime, critical_io, critical_path
 from ensembles.summaries.active_time import ActiveTime
 from ensembles.summaries.open_time import OpenTime
@@ -22,7 +23,7 @@ from ensembles.summaries.runtotals import DIRECTIONS
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-MOST_EVENTS = 1 << 21
+MOST_EVENTS = detect.MOST_EVENTS
 """The critical path of longer runs is not part of the headline, because it takes further passes."""
 
 

@@ -15,12 +15,14 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import MOST_SHOWN, failed_calls_json
 from ensembles.structure.counters import counters_json
-from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
-from ensembles.structure.library_time import (
+from ensembles.structure.libraries import (
+    collective_sentence,
     library_rows,
     library_sentences,
     recorder_cost_s,
     recorder_text,
+    traffic_rows,
+    traffic_sentences,
 )
 from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
+from ensembles.model.fields import plain
 from ensembles.model.holds import Holds
 from ensembles.model.units import MOST_ROWS, bytes_text, count_text
 
@@ -106,8 +106,8 @@ def _row(
     """Return a row of a table of counters as plain values."""
     found = {name: column[i] for name, column in table.items()}
     sums = {"time_s": float(_time_s(found)), "bytes": int(_moved(found))}
-    plain = {name: _plain(found[name]) for name in names}
-    return {"module": module.module, "layer": module.layer, **of, **sums, **plain}
+    values = {name: plain(found[name]) for name in names}
+    return {"module": module.module, "layer": module.layer, **of, **sums, **values}
 
 
 def _time_s(table: Mapping[str, Any]) -> Any:
@@ -184,11 +184,6 @@ def _first(time_s: np.ndarray, then: np.ndarray, most: int | None) -> list[int]:
     return list(order[:most].tolist())
 
 
-def _plain(value: Any) -> Any:
-    plain = value.item() if hasattr(value, "item") else value
-    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
-
-
 def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> dict[str, Any]:
     files = module.by_file
     reads, writes = files["bytes_read"] > 0, files["bytes_written"] > 0
@@ -198,7 +193,7 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
         "is_partial": module.is_partial,
         "records": module.records,
         "shared_records": module.shared_records,
-        **{name: _plain(files[name].sum()) for name in SUMS},
+        **{name: plain(files[name].sum()) for name in SUMS},
         "time_s": module.time_s,
         "mean_task_s": module.time_s / counters.tasks,
         "slowest_rank_s": module.slowest_rank_s,
@@ -213,7 +208,7 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
             "no_data": int((~reads & ~writes).sum()),
             "largest_bytes": int(files["max_byte"][reads | writes].max(initial=-1)) + 1,
         },
-        "totals": {name: _plain(value) for name, value in module.totals.items()},
+        "totals": {name: plain(value) for name, value in module.totals.items()},
         "size_classes": {
             op: [{"low_bytes": low, "high_bytes": high, "count": count} for low, high, count in classes]
             for op, classes in module.size_classes.items()

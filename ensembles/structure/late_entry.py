@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.fields import Fields
-from ensembles.model.levels import MOST, RARE, SIGNIFICANT
+from ensembles.model.levels import MOST, NEARLY_ALL, RARE, SEVERAL, SIGNIFICANT
 from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.late_calls import LEAST_RATIO
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = RARE
 """Share of the run for which others wait, from which on a task is named, and waiting inside phases too."""
-
-LEAST_CALLS = 3
-"""Calls of a function by each task: what happens once is not a habit."""
-
-_NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class LateEntry(Fields):
 
     def __str__(self) -> str:
         most = f", {seconds_text(self.call_late_s)} of it in "
-        if self.call_late_s >= _NEARLY_ALL * self.late_s:
+        if self.call_late_s >= NEARLY_ALL * self.late_s:
             most = ", in "
         why = "look at what it does before (computation, messages, other I/O)"
         if self.is_of_io:
@@ -72,7 +67,7 @@ def late_entry(
 ) -> LateEntry | None:
     """Find the task for which the others wait in collective calls.
 
-    Only functions count that all tasks of the run call equally often, `LEAST_CALLS` times or more. A task
+    Only functions count that all tasks of the run call equally often, `SEVERAL` times or more. A task
     that enters late also spends less time inside: one for which no other task waits is not named.
 
     None: no task is late by `LEAST_SHARE` of the run and by habit (`is_habit`), several tasks are, or the
@@ -91,7 +86,7 @@ def late_entry(
         if not all(len(part["n"]) == tasks and (part["n"] == part["n"][0]).all() for part in parts):
             continue
         count = sum(int(part["n"][0]) for part in parts)
-        if count < LEAST_CALLS:
+        if count < SEVERAL:
             continue
         calls.append((found.names[call], count))
         # Rows of all parts are in the order of ranks.

@@ -14,29 +14,21 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.model.fields import Fields
-from ensembles.model.levels import FEWEST_ALONE, RARE
+from ensembles.model.levels import AGAIN, ALIKE, FEW, FEWEST_ALONE, RARE, WORTH_A_LINE
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 
-ALIKE = 1.25
-"""Neighbouring stretches whose rates differ by less than this factor are one plateau."""
-
 LEAST_BYTES = RARE
 """Least share of all bytes that a plateau moves."""
 
-IDLE = 1e-3
-"""Rates below this share of the mean rate over active time count as idle."""
 
 LEAST_CALLS = FEWEST_ALONE
 """Least number of calls of a plateau: one call has one rate, whatever it did."""
 
-LEAST_CELLS = 4
-"""Least length of a plateau without its first and its last cell, which may hold a part of a neighbour."""
 
 _PENALTY = 4.0
-_LEAST_CELLS = 2
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     of 4 σ² log n for each change. σ is estimated from the differences of neighbouring cells, and at least
     10 %. Cells without data are separate stretches. Neighbours that differ by less than a quarter are joined.
 
-    A stretch is a plateau if it has at least 1 % of the bytes, `LEAST_CALLS` calls and `LEAST_CELLS` cells
+    A stretch is a plateau if it has at least 1 % of the bytes, `LEAST_CALLS` calls and `AGAIN` cells
     between its edges, and if the 10 % and 90 % quantiles of its rate lie within a quarter of the median.
     Bytes are spread evenly over a call, so that the rate of few calls is constant whatever they did.
 
@@ -111,9 +103,9 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     # Calls on a coarse clock may take no time: the rate is then unknown, and the cell bounds it.
     mean = total / active_s if active_s else float(rate.max())
     plateaus = []
-    for low, high in _stretches(rate, IDLE * float(rate[rate > 0].mean())):
+    for low, high in _stretches(rate, WORTH_A_LINE * float(rate[rate > 0].mean())):
         share = float(moved[low:high].sum() / moved.sum())
-        if share < LEAST_BYTES or high - low < LEAST_CELLS + 2:
+        if share < LEAST_BYTES or high - low < AGAIN + 2:
             continue
         bottom, middle, top = quantiles(rate[low + 1 : high - 1], (0.1, 0.5, 0.9))
         if middle > ALIKE * bottom or top > ALIKE * middle:
@@ -176,9 +168,9 @@ def median(values: np.ndarray) -> float:
 
 def _pieces(log_rate: np.ndarray, spread: float) -> list[tuple[int, int]]:
     n = len(log_rate)
-    if n < 2 * _LEAST_CELLS:
+    if n < 2 * FEW:
         return [(0, n)]
-    return divided(log_rate, _PENALTY * spread**2 * np.log(n), _LEAST_CELLS)
+    return divided(log_rate, _PENALTY * spread**2 * np.log(n), FEW)
 
 
 def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, int]]:
@@ -230,7 +222,7 @@ def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[in
             if 0 <= other < len(stretches) and (stretches[other][1] == low or stretches[other][0] == high)
         ]
         above = [entry for entry in beside if entry[1] > mean]
-        if high - low < LEAST_CELLS and above and (len(beside) == 1 or len(above) == 1):
+        if high - low < AGAIN and above and (len(beside) == 1 or len(above) == 1):
             other = min(beside, key=lambda entry: abs(np.log(entry[1] / mean)))[0]
             first, last = min(at, other), max(at, other)
             stretches[first : last + 1] = [(stretches[first][0], stretches[last][1])]

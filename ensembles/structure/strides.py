@@ -9,17 +9,13 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
+from ensembles.model.levels import AGAIN, MOST_KINDS, MOST_RANGES
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
 
 LAYERS = ("posix", "stdio", "mpiio", "hdf5")
 """Layers from the file system up; others count as the last."""
 
-MOST_POSITIONS = 64
-"""Largest number of reads of a run that have separate rows; the following ones are summed in one more row."""
-
-LEAST_READS = 4
-"""Least number of reads of a strided run."""
 
 COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "offset", "moved", "start", "duration")
 """Columns of events that the detection reads."""
@@ -47,7 +43,7 @@ ROW = np.dtype(
     align=True,
 )
 """One row for each read. ``run``: index of the strided run of its task, layer and file by time, from 0;
-``reads``: number of reads of the run; ``position``: position in the run, from 1, and `MOST_POSITIONS` + 1 for
+``reads``: number of reads of the run; ``position``: position in the run, from 1, and `MOST_KINDS` + 1 for
 the sum of the following ones; ``ordinal``: index of the read of its task, layer and file; ``written_bytes``,
 ``writing_ns``: bytes and time of the writes of the task since the read before."""
 
@@ -77,7 +73,7 @@ def find_strides(events: Events) -> StrideRuns:
     columns = [np.ascontiguousarray(getattr(events, name)) for name in COLUMNS]
     tables = (_kind_of_calls(events.calls), _layer_of_calls(events.calls))
     arrays = (*columns, *tables, sums, order_by_start(events))
-    rows, amounts = _compiled.strided_reads(arrays, LEAST_READS, MOST_POSITIONS, _WRITTEN_SHARE, ROW.itemsize)
+    rows, amounts = _compiled.strided_reads(arrays, AGAIN, MOST_KINDS, _WRITTEN_SHARE, ROW.itemsize)
     return StrideRuns(np.frombuffer(rows, ROW), np.frombuffer(amounts, BYTES), *sums.tolist())
 
 
@@ -94,10 +90,7 @@ def _layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
     return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
 
 
-__all__ = ["COLUMNS", "MOST_POSITIONS", "ROW", "StridedReads"]
-
-MOST_ROWS = 1 << 18
-"""Largest number of reads that are held; of more, those of randomly chosen tasks."""
+__all__ = ["COLUMNS", "MOST_KINDS", "ROW", "StridedReads"]
 
 
 class StridedReads(Summary):
@@ -117,7 +110,7 @@ class StridedReads(Summary):
     results = (*_sums, "share", "_columns")
     added_up = (*_sums, "_parts", "_held")
 
-    def __init__(self, _: Any = None, most_rows: int = MOST_ROWS) -> None:
+    def __init__(self, _: Any = None, most_rows: int = MOST_RANGES) -> None:
         self.reads = self.reads_with_offset = 0
         self.io_time_ns = self.read_time_ns = 0
         self.bytes_by_layer: dict[tuple[int, int], int] = {}

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ensembles.model.levels import LITTLE, MOST_DENSE
 from ensembles.model.surroundings import COUNTERS, LEVELS, OF_NODE, SurroundingsTable
 from ensembles.model.units import NS_PER_S
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-
-NOTABLE_SHARE = 0.05
-"""Dirty pages are notable above this share of the memory that programs could have had. So is I/O pressure
-above this share of the time."""
 
 _PROCESS = tuple(name for name in COUNTERS if name not in OF_NODE)
 _NETWORK = tuple(name for name in COUNTERS if name.startswith(("nfs_", "lustre_")) and name not in LEVELS)
@@ -50,8 +47,8 @@ class SurroundingsTotals:
         """Whether dirty pages, I/O pressure or retransmissions of NFS were considerable."""
         shares = (self.io_some_share or 0, self.cgroup_some_share or 0)
         return (
-            (self.dirty_share or 0) >= NOTABLE_SHARE
-            or max(shares) >= NOTABLE_SHARE
+            (self.dirty_share or 0) >= LITTLE
+            or max(shares) >= LITTLE
             or self.network.get("nfs_retransmissions", 0) > 0
         )
 
@@ -90,10 +87,6 @@ def _largest_share(table: SurroundingsTable, name: str) -> float | None:
     waited_s = np.bincount(group, rises.rise) / 1e6
     span_s = np.bincount(group, rises.end - rises.start) / NS_PER_S
     return float(min((waited_s / np.maximum(span_s, 1e-9)).max(), 1.0))
-
-
-MOST_POINTS = 1000
-"""Largest number of points of a curve; those of more samples are interpolated or averaged."""
 
 
 class Levels(NamedTuple):
@@ -135,9 +128,9 @@ def sum_rates(table: SurroundingsTable, name: str) -> Rates:
     np.add.at(change, np.searchsorted(edges, rises.start), slope)
     np.add.at(change, np.searchsorted(edges, rises.start + length), -slope)
     rate = np.maximum(np.cumsum(change)[:-1], 0.0)
-    if len(edges) > MOST_POINTS + 1:
+    if len(edges) > MOST_DENSE + 1:
         grown = np.concatenate([[0.0], np.cumsum(rate * np.diff(edges))])
-        coarse = np.linspace(edges[0], edges[-1], MOST_POINTS + 1).astype(np.int64)
+        coarse = np.linspace(edges[0], edges[-1], MOST_DENSE + 1).astype(np.int64)
         rate = np.diff(np.interp(coarse, edges, grown)) / np.diff(coarse)
         edges = coarse
     return Rates(edges, rate * 1e9)
@@ -149,7 +142,7 @@ def count_sampled(table: SurroundingsTable, name: str) -> int:
 
 
 def _thinned(times: np.ndarray) -> np.ndarray:
-    if len(times) <= MOST_POINTS:
+    if len(times) <= MOST_DENSE:
         return times
-    kept: np.ndarray = times[np.linspace(0, len(times) - 1, MOST_POINTS).astype(int)]
+    kept: np.ndarray = times[np.linspace(0, len(times) - 1, MOST_DENSE).astype(int)]
     return kept

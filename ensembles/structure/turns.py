@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.model.levels import A_TENTH, FEWEST_ALONE, SURE
+from ensembles.model.levels import A_TENTH, FEWEST_ALONE, MORE_DRAWS, MOST, MOST_KINDS, SURE
 from ensembles.structure.late_entry import binomial_tail
 
 LEAST_UNITS = FEWEST_ALONE
 """Of fewer nodes or tasks, independent ends are even too often."""
 
-MOST_VARIATION = 0.5
-"""Coefficient of variation of the gaps up to which ends are even; independent ends have about 1."""
 
 MOST_START_SHARE = A_TENTH
 """Units begin together if their first starts differ by this part of the time that is looked at."""
@@ -28,9 +26,6 @@ MOST_BYTES_RATIO = 1 + A_TENTH
 
 LEVEL = SURE
 """Significance level at which phases show turns."""
-
-_DRAWS = 10_000
-_MOST_DRAWN_GAPS = 64
 
 
 class Turns(NamedTuple):
@@ -48,7 +43,7 @@ class Turns(NamedTuple):
     @property
     def are_even(self) -> bool:
         """Whether the ends are evenly spaced."""
-        return self.variation <= MOST_VARIATION
+        return self.variation <= MOST
 
 
 def variation_of_gaps(ends: np.ndarray) -> float:
@@ -86,11 +81,11 @@ def turns_of(unit: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray, size: n
     return Turns(count, float(spread), step, float(length), inside, variation_of_gaps(last))
 
 
-@lru_cache(maxsize=_MOST_DRAWN_GAPS)
+@lru_cache(maxsize=MOST_KINDS)
 def _chance_of(gaps: int) -> float:
-    drawn = np.random.default_rng(gaps).standard_exponential((_DRAWS, gaps))
-    even = drawn.std(axis=1) <= MOST_VARIATION * drawn.mean(axis=1)
-    return float(1 + even.sum()) / (1 + _DRAWS)
+    drawn = np.random.default_rng(gaps).standard_exponential((MORE_DRAWS, gaps))
+    even = drawn.std(axis=1) <= MOST * drawn.mean(axis=1)
+    return float(1 + even.sum()) / (1 + MORE_DRAWS)
 
 
 def chance_of_even(units: int) -> float:
@@ -99,7 +94,7 @@ def chance_of_even(units: int) -> float:
     Gaps between independent ends in an interval are, relative to their sum, those of exponential numbers. Of
     more than 65 units, it is the chance of 65, which is larger.
     """
-    return _chance_of(min(units - 1, _MOST_DRAWN_GAPS))
+    return _chance_of(min(units - 1, MOST_KINDS))
 
 
 def largest_chance(phases: list[Turns]) -> float:

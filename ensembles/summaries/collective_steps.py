@@ -15,7 +15,7 @@ from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.model.units import NS_PER_S
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.active_time import MOST_EXACT, disjoint, union_ns
+from ensembles.summaries.active_time import disjoint, union_ns
 from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.kernels import moving_ns
 from ensembles.summaries.keyed_sums import KeyedSums
@@ -190,55 +190,36 @@ class CollectiveTime(Summary):
 
     Collective are the calls of MPI-IO and PnetCDF whose names end in ``_all``, inside other calls too.
     Storage calls are the reads, writes and syncs of the layers posix and stdio that are inside other calls;
-    non-blocking ones last until they complete.
-
-    `calls`, `storage_calls`: numbers of these calls.
+    non-blocking ones last until they complete. Both are held (`HeldCalls`).
     """
 
     of_all_calls = True
     columns = ("call", "depth", "start", "duration", "flight")
     requires = ANY_ORDER
-    results = ("_calls", "_spans")
+    results = ("collective", "storage")
+    meaning = 1
 
     def __init__(self) -> None:
-        self._calls = [0, 0]
-        self._spans: list[list[np.ndarray]] = [[], []]
-
-    @property
-    def calls(self) -> int:
-        """Number of collective calls."""
-        return self._calls[0]
-
-    @property
-    def storage_calls(self) -> int:
-        """Number of storage calls inside others."""
-        return self._calls[1]
+        self.collective, self.storage = HeldCalls("start", "end"), HeldCalls("start", "end")
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        if not len(chunk):
-            return
         kind = shared_kinds(chunk)
         if kind is None:
             return
-        for number, mine in enumerate((kind == 0, (kind == 1) & (chunk.depth > 0))):
-            count = int(np.count_nonzero(mine))
-            if count:
-                start = chunk.start[mine]
-                self._hold(number, count, [np.stack([start, start + moving_ns(chunk)[mine]])])
-
-    def _hold(self, number: int, calls: int, spans: list[np.ndarray]) -> None:
-        self._calls[number] += calls
-        self._spans[number] = [*self._spans[number], *spans] if self._calls[number] <= MOST_EXACT else []
+        end = chunk.start + moving_ns(chunk)
+        for held, mine in ((self.collective, kind == 0), (self.storage, (kind == 1) & (chunk.depth > 0))):
+            held.add(chunk.start[mine], end[mine])
 
     def merge(self, other: CollectiveTime) -> None:
         """Add the calls of another summary."""
-        for number in range(2):
-            self._hold(number, other._calls[number], other._spans[number])
+        self.collective.merge(other.collective)
+        self.storage.merge(other.storage)
 
     def condense(self) -> None:
         """Join the times of calls that overlap."""
-        self._spans = [[disjoint(spans)] if spans else [] for spans in self._spans]
+        for held in (self.collective, self.storage):
+            held.hold_instead(disjoint([held.rows()]))
 
     def to_json(self) -> dict[str, float] | None:
         """Return the times, or None.
@@ -248,10 +229,12 @@ class CollectiveTime(Summary):
         which tasks exchanged data or waited for each other, and its share. None: there are no collective
         calls, no storage call inside them was recorded, or there are too many calls.
         """
-        if not all(self._calls) or max(self._calls) > MOST_EXACT:
+        held = self.collective, self.storage
+        if not all(each.count and each.is_complete for each in held):
             return None
-        collective_ns, storage_ns = map(union_ns, self._spans)
-        both_ns = collective_ns + storage_ns - union_ns([*self._spans[0], *self._spans[1]])
+        spans = [each.rows() for each in held]
+        collective_ns, storage_ns = (union_ns([each]) for each in spans)
+        both_ns = collective_ns + storage_ns - union_ns(spans)
         if not both_ns:
             return None
         return {

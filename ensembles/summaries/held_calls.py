@@ -25,6 +25,10 @@ class HeldCalls:
         self.count += calls
         self._parts = [*self._parts, *parts] if self.is_complete else []
 
+    def hold_instead(self, rows: np.ndarray) -> None:
+        """Replace the columns by fewer rows that say the same: shape (names, n)."""
+        self._parts = [rows]
+
     def merge(self, other: HeldCalls) -> None:
         """Add the calls of another part of the run."""
         self._hold(other.count, other._parts)
@@ -36,5 +40,9 @@ class HeldCalls:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns by name, empty if there were too many calls."""
+        return dict(zip(self._names, self.rows(), strict=True))
+
+    def rows(self) -> np.ndarray:
+        """Return the columns as rows of one array."""
         self._parts = [np.concatenate([np.empty((len(self._names), 0), np.int64), *self._parts], axis=1)]
-        return dict(zip(self._names, self._parts[0], strict=True))
+        return self._parts[0]

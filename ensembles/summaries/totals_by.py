@@ -10,8 +10,9 @@ import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.active_time import MOST_EXACT, unions_ns
+from ensembles.summaries.active_time import unions_ns
 from ensembles.summaries.calltable import SUM_COLUMNS
+from ensembles.summaries.held_calls import HeldCalls
 from ensembles.summaries.keyed_sums import KeyedSums, sum_by_keys, with_known_calls
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
@@ -49,7 +50,8 @@ class TotalsBy(Summary):
 
     of_all_calls = True
     columns = (*SUM_COLUMNS, "rank", "thread", "file")
-    results = ("_calls", "_table", "_tasks", "_moves", "_spans")
+    results = ("_calls", "_table", "_tasks", "_moves")
+    meaning = 1
     result_types = (KeyedSums,)
 
     def __init__(self, key: Literal["file", "rank"]) -> None:
@@ -59,8 +61,7 @@ class TotalsBy(Summary):
         self._tasks = np.zeros(0, np.int64)
         self._last_rank = np.zeros(0, np.int64)
         self._nesting = Nesting()
-        self._moves = 0
-        self._spans: list[np.ndarray] = []
+        self._moves = HeldCalls("group", "start", "end")
 
     def add(self, chunk: Events) -> None:
         """Add events, those of a thread in order of completion."""
@@ -104,19 +105,10 @@ class TotalsBy(Summary):
 
     def _hold_spans(self, key: np.ndarray, chunk: Events) -> None:
         """Keep the times of calls that moved bytes, unless there are too many."""
-        if self._moves > MOST_EXACT:
-            return
         direction = shared_directions(chunk)
         moves = np.flatnonzero(direction >= 0)
-        if self._moves + len(moves) > MOST_EXACT:
-            self._hold(len(moves), [])
-        elif len(moves):
-            group = len(DIRECTIONS) * key[moves].astype(np.int64) + direction[moves]
-            self._hold(len(moves), [np.stack([group, chunk.start[moves], chunk.end[moves]])])
-
-    def _hold(self, moves: int, spans: list[np.ndarray]) -> None:
-        self._moves += moves
-        self._spans = [*self._spans, *spans] if self._moves <= MOST_EXACT else []
+        group = len(DIRECTIONS) * key[moves].astype(np.int64) + direction[moves]
+        self._moves.add(group, chunk.start[moves], chunk.end[moves])
 
     def merge(self, other: TotalsBy) -> None:
         """Add a summary of higher ranks of the same run."""
@@ -125,7 +117,7 @@ class TotalsBy(Summary):
         self._tasks[: len(other._tasks)] += other._tasks
         last_rank = self._last_rank[: len(other._last_rank)]
         np.maximum(last_rank, other._last_rank, out=last_rank)
-        self._hold(other._moves, other._spans)
+        self._moves.merge(other._moves)
         self._nesting.merge(other._nesting)
 
     def condense(self) -> None:
@@ -137,7 +129,7 @@ class TotalsBy(Summary):
                 (len(DIRECTIONS) * key + DIRECTIONS.index(op), 0, length)
                 for (key, op), length in active.items()
             ]
-            self._spans = [np.array(rows, np.int64).T]
+            self._moves.hold_instead(np.array(rows, np.int64).T)
 
     def totals(self) -> list[KeyTotals]:
         """Compute the totals of each file or rank that occurred, by number."""
@@ -184,11 +176,11 @@ class TotalsBy(Summary):
 
     def _active_ns(self) -> dict[tuple[int, str], int] | None:
         """Compute the time in which bytes moved, by key and direction."""
-        if self._moves > MOST_EXACT:
+        if not self._moves.is_complete:
             return None
-        if not self._spans:
+        if not self._moves.count:
             return {}
-        groups, active_ns = unions_ns(*np.concatenate(self._spans, axis=1))
+        groups, active_ns = unions_ns(*self._moves.rows())
         return {
             (group // len(DIRECTIONS), DIRECTIONS[group % len(DIRECTIONS)]): length
             for group, length in zip(groups.tolist(), active_ns.tolist(), strict=True)

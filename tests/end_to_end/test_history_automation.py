@@ -15,7 +15,7 @@ from places import BUILD, ROOT
 
 import ensembles
 from ensembles.comparison.compare import compare_read_runs
-from ensembles.comparison.gate import gate
+from ensembles.comparison.report import gate
 from ensembles.history.check import judge
 from ensembles.history.record import RunRecord
 
@@ -105,9 +105,9 @@ def history_agrees_with_compare(nights: list[Path], other: Path) -> None:
 
 
 def test_the_dashboard_asks_for_metrics_that_exist() -> None:
-    from ensembles.history import metrics
+    from ensembles.history import context
 
-    source = Path(metrics.__file__).read_text()
+    source = Path(context.__file__).read_text()
     for panel in json.loads((EXAMPLES / "grafana.json").read_text())["panels"]:
         for target in panel["targets"]:
             name = re.match(r"\w+", target["expr"])

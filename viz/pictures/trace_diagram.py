@@ -79,9 +79,12 @@ _SEPARATED_TASKS = 48
 _TASKS_JS = """
     const low = first + Math.floor(Math.min(Math.max(value + 0.5 - first, 0), tasks - 1) / per_row) * per_row;
     const last = Math.min(low + per_row, first + tasks) - 1;
-    if (low == last) return `rank ${ranks.length ? ranks[low] : low}`;
-    if (!ranks.length) return `ranks ${low}–${last}`;
-    return `ranks ${ranks.slice(low, Math.min(last, low + 5) + 1).join(', ')}${last > low + 5 ? ', …' : ''}`;
+    const mine = Array.from({length: last - low + 1}, (_, i) => ranks.length ? ranks[low + i] : low + i);
+    const starts = mine.sort((a, b) => a - b).filter((rank, i) => rank != mine[i - 1] + 1);
+    const ends = mine.filter((rank, i) => rank + 1 != mine[i + 1]);
+    const spans = starts.map((rank, i) => rank == ends[i] ? rank : `${rank}–${ends[i]}`);
+    const more = spans.length > 5 ? ', …' : '';
+    return `rank${mine.length > 1 ? 's' : ''} ${spans.slice(0, 5).join(', ')}${more}`;
 """
 
 _SHARE_JS = """

@@ -24,10 +24,10 @@ from ensembles.model.units import bytes_text, count_text, seconds_text, share_te
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.requests import RequestTotals
 from ensembles.run.selection import Selection
 from ensembles.run.tables import FileTotals, files_from_sums, ranks_from_sums
+from ensembles.structure.phases.detect import MOST_EVENTS
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.common.figures import keep_units
 from ensembles.viz.common.single_calls import LAYERS

@@ -31,10 +31,10 @@ from ensembles.model.statement import Part
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.information import collect_information, layer_sentences
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
+from ensembles.structure.phases.detect import MOST_EVENTS
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.phasecounts import CountsOfSeveral
 from ensembles.viz.common.figures import keep_units, sentence_of, time_range

@@ -24,8 +24,7 @@ from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.run.information import share_of_tasks, storage_lines
 from ensembles.structure.counters import MORE_THAN_ALL, counted_sums, main_interface, rate_text
-from ensembles.structure.layer_traffic import bytes_below_text
-from ensembles.structure.library_time import library_share_text
+from ensembles.structure.libraries import bytes_below_text, library_share_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments

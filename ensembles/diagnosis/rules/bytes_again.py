@@ -21,7 +21,7 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import AGAIN, DENSE, FAR, FEW, LOW, SHARED_MEMORY_BYTES_PER_NS
+from ensembles.diagnosis.limits import DENSE, FAR, LOW, SHARED_MEMORY_BYTES_PER_NS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.collective import counted_writes
 from ensembles.diagnosis.rules.hdf5 import other_data_calls
@@ -29,7 +29,7 @@ from ensembles.diagnosis.rules.small_requests import jumps
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents
-from ensembles.model.levels import A_TENTH
+from ensembles.model.levels import A_TENTH, AGAIN, FEW
 from ensembles.model.units import bytes_text, count_text, number_text, share_text
 
 if TYPE_CHECKING:

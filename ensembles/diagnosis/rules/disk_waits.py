@@ -17,17 +17,12 @@ from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, NotApplicable, matters
 from ensembles.diagnosis.limits import (
-    AGAIN,
     COPIED_BYTES_PER_NS,
     FAR,
-    FEW,
     LARGE_BYTES,
     LEAST_CALLS,
-    LEAST_PHASES,
-    LEAST_RATIO,
     LEAST_TARGET_BYTES_PER_NS,
     LOW,
-    SMALL_BYTES,
 )
 from ensembles.diagnosis.path_calls import MOVING
 from ensembles.diagnosis.remedy import Remedy
@@ -35,7 +30,7 @@ from ensembles.diagnosis.rules.one_run import refuse_syncs_of_steps
 from ensembles.diagnosis.storage_load import Flush, flush_of_closes
 from ensembles.diagnosis.without_calls import refuse
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.levels import MOST
+from ensembles.model.levels import AGAIN, FEW, LONGER, MOST, SEVERAL, SMALL_BYTES
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
@@ -114,7 +109,7 @@ def _find_syncs(case: Case, uses: FileUses) -> Remedy | None:
     syncs &= calls > 0
     count = case.by_cell(calls)
     written = case.by_cell(np.where(writes, case.rows["n"] * synced["n"], 0))
-    least = LEAST_PHASES if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
+    least = SEVERAL if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
     # A task that writes other things too (a header) syncs as often as the median of its window.
     pairs = zip(written, (count >= least) & (written > 0), strict=True)
     usual = np.array([[np.median(row[mine]) if mine.any() else np.inf] for row, mine in pairs])
@@ -281,7 +276,7 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     sentence = (
         f"{count:,} writes of about this size without these flags take {seconds_text(usual_ns * 1e-9)} each"
     )
-    return Check("flags-cost", sentence, LEAST_RATIO * usual_ns < each_ns)
+    return Check("flags-cost", sentence, LONGER * usual_ns < each_ns)
 
 
 o_sync = EvidenceRule("o-sync", _find_flags, FILE_USES, summed=find_summed)
@@ -342,7 +337,7 @@ def _find_closes(case: Case) -> Remedy | None:
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & case.on_files
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
-    if time_ns.sum() < LEAST_RATIO * usual_ns * case.rows["n"][rows].sum():
+    if time_ns.sum() < LONGER * usual_ns * case.rows["n"][rows].sum():
         return None
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)

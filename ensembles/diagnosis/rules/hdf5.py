@@ -24,12 +24,12 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check, NotApplicable, matters, refuse_if_it_matters
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LEAST_RATIO, LOW, MANY, fixed_costs_ns
+from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LOW, MANY, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import extents
-from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, LONGER, MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, seconds_text, share_text
-from ensembles.structure.library_time import MOST_COMPRESSED
+from ensembles.structure.libraries import MOST_COMPRESSED
 
 FILTER_NS_PER_BYTE = 5.0
 """From this time on, the work is that of filters: copies of elements take less, compression takes more."""
@@ -224,7 +224,7 @@ def _find_refill(case: Case, uses: FileUses) -> Remedy | None:
         if op == "read":
             disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
         asked, moved, needed = bytes_of_files(table, data, disk, width)
-        mine = (asked > 0) & (moved >= LEAST_RATIO * needed) & (moved >= LARGE_BYTES)
+        mine = (asked > 0) & (moved >= LONGER * needed) & (moved >= LARGE_BYTES)
         if mine.any():
             excess = np.divide(needed, moved, out=np.ones(width), where=moved > 0)
             weight = np.where(disk & mine[table["file"]], 1 - excess[table["file"]], weight)

@@ -9,12 +9,12 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import FAR, FEW, LOW, MOST_RATIO, SMALL_CLASS
+from ensembles.diagnosis.limits import FAR, LOW, SMALL_CLASS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.one_run import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.storage_load import later_flushes_ns
 from ensembles.diagnosis.without_calls import OTHERS_WAIT, counted_case, counted_finding
-from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, ALIKE, FEW, MOST, NEARLY_ALL
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
@@ -140,7 +140,7 @@ class Uneven:
         mean = moved.mean(axis=1)[:, None]
         moving = (moved > 0).mean(axis=1)[:, None] >= MOST
         ratio = np.divide(moved, mean, out=np.ones(moved.shape), where=moving & (mean > 0))
-        self.heavy = ratio >= MOST_RATIO
+        self.heavy = ratio >= ALIKE
         self.light = ~self.heavy & (moved > 0)
         self.left = np.where(self.heavy, 1 / np.maximum(ratio, 1), 1.0)
         per_byte = np.divide(time, moved, out=np.zeros(moved.shape), where=moved > 0)

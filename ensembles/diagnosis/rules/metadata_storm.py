@@ -14,7 +14,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding
-from ensembles.diagnosis.limits import AGAIN, DENSE, LARGE_BYTES, LEAST_CALLS
+from ensembles.diagnosis.limits import DENSE, LARGE_BYTES, LEAST_CALLS
 from ensembles.diagnosis.path_calls import (
     REMOVING,
     REWRITE,
@@ -27,6 +27,7 @@ from ensembles.diagnosis.principles import ADVICE_OF_FAILURES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.levels import AGAIN
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, SURE, Check, Finding, NotApplicable, Where
-from ensembles.diagnosis.limits import LITTLE
 from ensembles.diagnosis.principles import TURNS
+from ensembles.model.levels import LITTLE
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
 

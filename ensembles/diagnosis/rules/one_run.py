@@ -16,9 +16,10 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import refuse_if_it_matters
-from ensembles.diagnosis.limits import FEW, LITTLE, MANY
+from ensembles.diagnosis.limits import MANY
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows
+from ensembles.model.levels import FEW, LITTLE
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import count_text, seconds_text
 

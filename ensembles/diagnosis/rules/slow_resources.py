@@ -15,13 +15,13 @@ from ensembles.diagnosis.evidence import size_classes
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import DENSE, FEW, LEAST_CALLS, LEAST_RATIO, LEAST_UNITS, LITTLE
+from ensembles.diagnosis.limits import DENSE, LEAST_CALLS, LEAST_UNITS
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.storage_load import targets_of
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.model.events import OPS, Events
-from ensembles.model.levels import CERTAIN, MOST
+from ensembles.model.levels import CERTAIN, FEW, LITTLE, LONGER, MOST
 from ensembles.model.units import count_text, number_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -81,7 +81,7 @@ def slowest_target(
     factor = float(np.exp(np.median(value[mine]) - np.median(value)))
     elsewhere = ~mine[unit]
     others = [np.median(value[unit[elsewhere & (of == each)]]) for each in np.unique(of[elsewhere])]
-    if factor < LEAST_RATIO or np.log(factor) < FEW * max(others):
+    if factor < LONGER or np.log(factor) < FEW * max(others):
         return None
     p = p_of_chance(scores(value)[worst], lambda rng: scores(rng.permutation(value)).max())
     return SlowTarget(int(targets[worst]), len(targets), factor, p, mine) if p <= CERTAIN else None
@@ -378,7 +378,7 @@ def _find_held_back(case: Case, summary: WritesBySample) -> Remedy | None:
     difference = _slower(slowness, near)
     p = p_of_chance(difference, lambda rng: _slower(rng.permutation(slowness), near))
     factor = float(np.exp(difference))
-    if p > CERTAIN or factor < LEAST_RATIO:
+    if p > CERTAIN or factor < LONGER:
         return None
     part = float(table["time_ns"][near].sum() / table["time_ns"].sum())
     rows = (case.op == "write") & (case.rows["depth"] == 0) & (case.rows["bytes"] > 0)

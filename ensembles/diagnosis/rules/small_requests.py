@@ -15,14 +15,12 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import MOST_NAMED, Check, Finding, NotApplicable, matters
+from ensembles.diagnosis.finding import Check, Finding, NotApplicable, matters
 from ensembles.diagnosis.limits import (
     COPIED_BYTES,
     DENSE,
-    FEW,
     LEAST_CALLS,
     LEAST_UNITS,
-    LITTLE,
     LOW,
     SHARED_MEMORY_BYTES_PER_NS,
     SMALL_CLASS,
@@ -41,9 +39,9 @@ from ensembles.diagnosis.storage_load import (
 from ensembles.diagnosis.without_calls import counted_case, counted_finding
 from ensembles.model.calls import STORAGE
 from ensembles.model.distinct import distinct_rows, extents, numbered_together
-from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
-from ensembles.model.units import bytes_text, count_text, seconds_text
-from ensembles.structure.library_time import LIBRARIES
+from ensembles.model.levels import A_TENTH, FEW, LITTLE, MOST, NEARLY_ALL
+from ensembles.model.units import MOST_NAMED, bytes_text, count_text, seconds_text
+from ensembles.structure.libraries import LIBRARIES
 from ensembles.summaries.keyed_sums import KeyedSums
 
 if TYPE_CHECKING:

@@ -15,13 +15,11 @@ from ensembles.diagnosis.limits import (
     COPIED_BYTES_PER_NS,
     LARGE_BYTES,
     LEAST_CALLS,
-    LEAST_RATIO,
     SHARED_MEMORY_BYTES_PER_NS,
-    SMALL_BYTES,
 )
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rules.small_requests import emptied_streams, formatted_calls, join_calls
-from ensembles.model.levels import NEARLY_ALL
+from ensembles.model.levels import LONGER, NEARLY_ALL, SMALL_BYTES
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -38,7 +36,7 @@ def pieces_below(
     below = moved - float(case.rows["bytes"][recorded].sum())
     expected = float(case.rows["bytes"][chosen].sum())
     # Transfers of other files, which are not recorded, may be among them.
-    if not NEARLY_ALL * expected <= below <= LEAST_RATIO * expected:
+    if not NEARLY_ALL * expected <= below <= LONGER * expected:
         return None
     count -= float(case.rows["n"][recorded].sum())
     return (below / count, count) if count > 0 else None

@@ -10,6 +10,7 @@ fast without writes between them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,16 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, NotApplicable
-from ensembles.diagnosis.limits import FAR, LEAST_RATIO, MOST_RATIO
+from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows, numbered_together
 from ensembles.model.events import Events
-from ensembles.model.levels import A_TENTH, MOST, NEARLY_ALL
+from ensembles.model.levels import A_TENTH, ALIKE, LONGER, MOST, MOST_KINDS, NEARLY_ALL
 from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.structure.phases.result import phases_of_calls
-from ensembles.structure.strides import MOST_POSITIONS, StridedReads
+from ensembles.structure.strides import StridedReads
 
 HEALTHY_READS = 3
 """The client recognises a stride when it appears for the third time; the reads after that are read ahead."""
@@ -34,10 +35,8 @@ HEALTHY_READS = 3
 LEAST_READS = HEALTHY_READS + 2
 """Of a strided run that can be judged: one read alone cannot get worse."""
 
-MOST_GROUPS = 64
-"""Largest number of groups that are looked at."""
 
-_OF_MEDIAN = 1.4826
+_OF_MEDIAN = 1 / NormalDist().inv_cdf(0.75)
 """Ratio of the standard deviation to the median absolute deviation of a normal distribution."""
 
 
@@ -57,7 +56,7 @@ class StridedRuns:
         """Make runs from rows that `judgeable` returned."""
         new = _begins(rows)
         first, row = np.flatnonzero(new), np.cumsum(new) - 1
-        single = rows["position"] <= MOST_POSITIONS
+        single = rows["position"] <= MOST_KINDS
         width = int(rows["position"][single].max(initial=HEALTHY_READS))
         time, writing = np.full((2, len(first), width), np.nan)
         at = row[single], rows["position"][single].astype(np.int64) - 1
@@ -107,7 +106,7 @@ class StridedRuns:
     def scatter(self) -> tuple[float, float]:
         """Estimate the random variation of successive reads, and of writes between."""
         steps: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        for number in np.unique(self.run)[:MOST_GROUPS]:
+        for number in np.unique(self.run)[:MOST_KINDS]:
             group = self.some(self.run == number)
             typical = _median(group.writing[:, 1:].T)
             for found, levels in zip(steps, (group.levels()[1:], typical[~np.isnan(typical)]), strict=True):
@@ -200,7 +199,7 @@ def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
     if not len(numbers):
         return Verdict((), ())
     together = _judged(mixed, plain, numbers)
-    if len(numbers) == 1 or len(numbers) > MOST_GROUPS:
+    if len(numbers) == 1 or len(numbers) > MOST_KINDS:
         return together
     if together.holds:
         seen = _that_see_it(mixed, numbers)
@@ -221,7 +220,7 @@ def _that_see_it(mixed: StridedRuns, numbers: np.ndarray) -> np.ndarray:
 
 
 def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object) -> Verdict:
-    groups = [mixed.some(mixed.run == number) for number in np.asarray(numbers)[:MOST_GROUPS]]
+    groups = [mixed.some(mixed.run == number) for number in np.asarray(numbers)[:MOST_KINDS]]
     groups = [group for group in groups if len(group.levels()) > HEALTHY_READS + 1]
     if not groups:
         return Verdict((), ())
@@ -290,9 +289,9 @@ def _onset(levels: np.ndarray, with_writes: np.ndarray, first: int) -> _Onset:
     pressure = float(alike[0].mean() - alike[1].mean()) if all(map(len, alike)) else 0.0
     steps = max(float(np.diff(part).max(initial=0.0)) for part in alike)
     scatter = max(float(np.ptp(part)) for part in alike if len(part))
-    is_step = step >= max(np.log(MOST_RATIO), 2 * steps, 0.75 * pressure)
+    is_step = step >= max(np.log(ALIKE), 2 * steps, 0.75 * pressure)
     steady = scatter <= MOST * ratio and pressure <= ratio
-    holds = bool(is_step and steady and ratio >= np.log(LEAST_RATIO))
+    holds = bool(is_step and steady and ratio >= np.log(LONGER))
     return _Onset(first, step, ratio, float(np.ptp(before)), holds)
 
 
@@ -317,7 +316,7 @@ def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
         sentence = "for comparison, the run has no strided reads without writes between them"
         return Check(name, sentence, None)
     here, there = float(np.nanmedian(mixed.rise)), float(np.nanmedian(plain.rise))
-    holds = there <= MOST * here and here - there >= np.log(MOST_RATIO)
+    holds = there <= MOST * here and here - there >= np.log(ALIKE)
     sentence = (
         f"reads with writes between them become {number_text(np.exp(here))} times as long, reads without "
         f"{number_text(np.exp(there))} times"

@@ -15,21 +15,12 @@ from ensembles.diagnosis.evidence import size_classes, stripes_of
 from ensembles.diagnosis.evidence_rule import FILE_USES, EvidenceRule
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows, tasks_at_once
 from ensembles.diagnosis.finding import Check, Finding, NotApplicable
-from ensembles.diagnosis.limits import (
-    FEW,
-    LEAST_CALLS,
-    LEAST_RATIO,
-    LEAST_UNITS,
-    LOW,
-    MOST_RATIO,
-    SMALL_CLASS,
-    WIDE_BYTES,
-)
+from ensembles.diagnosis.limits import LEAST_CALLS, LEAST_UNITS, LOW, SMALL_CLASS, WIDE_BYTES
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.without_calls import CountedCase, counted_case, counted_finding
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events
-from ensembles.model.levels import CERTAIN, MOST, NEARLY_ALL
+from ensembles.model.levels import ALIKE, CERTAIN, FEW, LONGER, MOST, NEARLY_ALL
 from ensembles.model.units import count_text, number_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -228,7 +219,7 @@ def _find_single(case: Case, summary: FileUses) -> Remedy | None:
     # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with
     # more stripes each target has its part of them. No more targets help than there is work at once.
     # At the lower end client and network limit it, to few targets.
-    least = min(max(useful * LEAST_UNITS / WIDER, LEAST_RATIO), found.least_at_once)
+    least = min(max(useful * LEAST_UNITS / WIDER, LONGER), found.least_at_once)
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
@@ -263,7 +254,7 @@ def _find_single(case: Case, summary: FileUses) -> Remedy | None:
             "files": len(files),
             "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
         },
-        np.where(small | (not found.sure or least < MOST_RATIO), 0.0, time_ns * (1 - 1 / least)),
+        np.where(small | (not found.sure or least < ALIKE), 0.0, time_ns * (1 - 1 / least)),
         most,
         names,
     )
@@ -433,7 +424,7 @@ def _find_contention(case: Case, summary: StripeWrites) -> Remedy | None:
             "a lock takes: record a run with several tasks on each node"
         )
     factor = float(np.exp(effect))
-    if p > CERTAIN or factor < MOST_RATIO:
+    if p > CERTAIN or factor < ALIKE:
         return None
     task = np.searchsorted(case.ranks, rows["rank"])
     writes = (case.op == "write") & case.on_files & np.isin(case.rows["call"], rows["call"])

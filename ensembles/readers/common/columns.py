@@ -37,9 +37,9 @@ LIMITS = {
 
 
 def unsound(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Test which rows have a value outside of `LIMITS`.
+    """Test which rows have a value outside of `LIMITS`, or of calls that move more than they ask for.
 
-    None: all values are in range.
+    None: all values are possible.
 
     Examples
     --------
@@ -47,14 +47,13 @@ def unsound(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
     >>> unsound({"moved": np.array([4096, -7]), "duration": np.array([0, 10])})
     array([False,  True])
     """
-    found = None
-    for name, (least, most) in LIMITS.items():
-        column = columns.get(name)
-        if column is None or not len(column) or (column.min() >= least and column.max() <= most):
-            continue
-        beyond = (column < least) | (column > most)
-        found = beyond if found is None else found | beyond
-    return found
+    limits = [(columns[name], *ends) for name, ends in LIMITS.items() if len(columns.get(name, ()))]
+    kinds = [(each < least) | (each > most) for each, least, most in limits]
+    if "requested" in columns:
+        asked = columns["requested"].view("i8")
+        kinds.append((asked > 0) & (columns["moved"] > asked))
+    found = np.logical_or.reduce(kinds) if kinds else np.zeros(0, bool)
+    return found if found.any() else None
 
 
 class ReusedColumns:

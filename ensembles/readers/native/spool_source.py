@@ -25,7 +25,7 @@ from ensembles.model.sites import SiteTable
 from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.surroundings import COLUMNS as SAMPLED
 from ensembles.model.surroundings import COUNTERS, OF_NODE, UNKNOWN, SurroundingsTable
-from ensembles.model.units import count_text, few
+from ensembles.model.units import MOST_NAMED, count_text, few
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.call_dictionary import Dictionary
@@ -354,9 +354,6 @@ def _columns(spool: SampledSpool, damage: DamageReport) -> _Columns:
     }
 
 
-_MOST_NAMED = 3
-
-
 def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list[str]:
     """Describe damage, unknown records and missing processes."""
     return [
@@ -385,7 +382,7 @@ def notes_on_ends(processes: Sequence[Process], left_out: int = 0) -> list[str]:
     count = len(running)
     who = f"{count} of {len(processes):,} processes"
     names = []
-    for process in running[:_MOST_NAMED]:
+    for process in running[:MOST_NAMED]:
         rank = f" (rank {process.rank})" if process.rank >= 0 else ""
         names.append(f"{process.pid}{rank} on {process.host or 'an unknown host'}")
     if len(processes) == 1:
@@ -394,7 +391,7 @@ def notes_on_ends(processes: Sequence[Process], left_out: int = 0) -> list[str]:
     why = "still running, killed, or left by a raw system call, as programs in Go do"
     if _are_workers_of_python(running, processes):
         why = "killed, as Python's multiprocessing.Pool ends its workers"
-    named = f": {' and '.join(names)}" if names and count <= _MOST_NAMED else ""
+    named = f": {' and '.join(names)}" if names and count <= MOST_NAMED else ""
     is_whole = not left_out and not any(process.lost_calls for process in processes)
     whole = "; this loses no call that was complete" if is_whole else ""
     return [f"{who} did not end {its} recording ({why}){named}{whole}"]

@@ -8,8 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.structure.access.loops import READ, SYNC, WRITE, Loop, Tokens, numbered, tokens_of
-from ensembles.structure.access.segments import REST, Part, find_parts, nested, with_syncs
+from ensembles.model.levels import AGAIN, MOST_KINDS
+from ensembles.structure.access.loops import (
+    READ,
+    REST,
+    SYNC,
+    WRITE,
+    Loop,
+    Part,
+    Tokens,
+    find_parts,
+    nested,
+    numbered,
+    tokens_of,
+    with_syncs,
+)
 from ensembles.structure.access.streams import follow, main_order
 from ensembles.structure.access.uses import LoopUse, use_of
 
@@ -22,13 +35,10 @@ _FEW_STEPS = 4
 _MANY_STEPS = 20
 """Steps of all loops of a task that no line can name."""
 
-_LEAST_REPEATS = 4
-"""Calls for each step of main loops from which their sizes are meant."""
 
 _TIMES_SIMPLER = 4
 """How many times fewer steps a division without sizes must have."""
 
-_MOST_THREADS = 64
 _NONE = np.empty(0, np.int64)
 
 Shape = tuple[tuple[int, tuple[tuple[int, str, int], ...], int, int], ...]
@@ -120,7 +130,7 @@ class _Division:
         main = [loop.part for loop, is_main in zip(self.loops, self.is_main(), strict=True) if is_main]
         calls = sum(end - begin for part in main for begin, end in part.ranges)
         steps = self.steps  # those of a rest without repetition are many
-        return steps > _MANY_STEPS or (steps > _FEW_STEPS and calls < _LEAST_REPEATS * steps)
+        return steps > _MANY_STEPS or (steps > _FEW_STEPS and calls < AGAIN * steps)
 
     def used(self, part: Part) -> _Loop:
         steps = tuple((*self.tokens.steps[each], count) for each, count in part.body)
@@ -171,7 +181,7 @@ def _order_by_thread(rows: dict[str, np.ndarray]) -> np.ndarray | None:
     """Return the order of calls by thread; None: one thread, or very many, move data."""
     threads, first, where = np.unique(rows["thread"], return_index=True, return_inverse=True)
     moving = np.unique(rows["thread"][rows["order"] >= 0])
-    if len(moving) < 2 or len(threads) > _MOST_THREADS:
+    if len(moving) < 2 or len(threads) > MOST_KINDS:
         return None
     return np.argsort(first[where], kind="stable")
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls, op_of_calls
-from ensembles.model.levels import FEWEST_ALONE
+from ensembles.model.levels import FEWEST_ALONE, LITTLE
 from ensembles.passes.summary import Summary
-from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, numbered
-from ensembles.structure.access.segments import Part
+from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, Part, numbered
 from ensembles.structure.access.streams import (
     FIRST,
     ORDERS,
@@ -270,7 +269,6 @@ class IoCalls(Summary):
 
 
 _NAMED = 6
-_LEAST_SHARE = 0.05
 
 
 def coverage_text(found: Coverage) -> str:
@@ -278,7 +276,7 @@ def coverage_text(found: Coverage) -> str:
     from ensembles.model.units import count_text, share_text
 
     share = found.time_share
-    if min(share, found.calls / max(found.all_calls, 1)) >= 1 - _LEAST_SHARE:
+    if min(share, found.calls / max(found.all_calls, 1)) >= 1 - LITTLE:
         return ""
     told = [f"{one.count:,} x {one.call}" for one in found.others[:_NAMED]]
     more = found.others[_NAMED:]

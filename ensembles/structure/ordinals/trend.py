@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
-from ensembles.model.levels import A_TENTH, DRAWS, SIGNIFICANT
+from ensembles.model.levels import A_TENTH, DRAWS, LONGER, MORE_DRAWS, MOST_KINDS, SIGNIFICANT
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import number_text, share_text
 
 LEAST_RISE = 1 + A_TENTH
 """Least ratio of durations that counts as a worsening."""
 
-MOST_POINTS = 64
-"""Largest number of points of the test; of more ordinals, neighbours are averaged."""
 
-_MORE_PERMUTATIONS = 9999
 _SHORT = 24
 """Up to so many points, more permutations are drawn, and a ramp may begin and end at each."""
 _LONG = 12
-_JUMP = 1.5
 
 
 @dataclass(frozen=True)
@@ -80,9 +76,9 @@ def fit_trend(
     if n < 4:
         few = f"there are {n} ordinals" if n != 1 else "there is one ordinal"
         return Trend(False, None, None, None, None, None, f"{few}: too few for a trend test")
-    groups = np.minimum(np.arange(n) * MOST_POINTS // max(n, MOST_POINTS), MOST_POINTS - 1)
-    begin = np.flatnonzero(np.diff(groups, prepend=-1)) if n > MOST_POINTS else np.arange(n)
-    points = level if n <= MOST_POINTS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
+    groups = np.minimum(np.arange(n) * MOST_KINDS // max(n, MOST_KINDS), MOST_KINDS - 1)
+    begin = np.flatnonzero(np.diff(groups, prepend=-1)) if n > MOST_KINDS else np.arange(n)
+    points = level if n <= MOST_KINDS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
     scores, first, last = _best_rise(points[None])
     rank = np.unique(points, return_inverse=True)[1].reshape(-1)
     chance = _by_chance(tuple(sorted(rank.tolist())))
@@ -107,7 +103,7 @@ def fit_trend(
 @lru_cache(maxsize=64)
 def _by_chance(ranks: tuple[int, ...]) -> np.ndarray:
     """Compute the statistic for random orders of these ranks; equal ones are ties."""
-    count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else DRAWS
+    count = MORE_DRAWS if len(ranks) <= _SHORT else DRAWS
     orders = np.random.default_rng(0).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
     return np.concatenate([_best_rise(part)[0] for part in np.array_split(orders, count // 100)])
 
@@ -168,7 +164,7 @@ def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[i
         step = float(points[begin : end + 1].min() - before.max())
         usual = float(points[end] - before.max()) / (end - begin + 1)
         if step > max(tolerance / 2, 0.35 * usual) and np.ptp(before) <= max(tolerance, 0.7 * step):
-            return begin, begin == end or step >= _JUMP * usual
+            return begin, begin == end or step >= LONGER * usual
     return first, False
 
 

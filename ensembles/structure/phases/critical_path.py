@@ -12,7 +12,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.structure.library_time import CLOCK_NS, LIBRARIES, recorder_costs
+from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, recorder_costs
 from ensembles.structure.phases.barriers import ENDS, MESSAGE_LAYER, SYNCHRONISING
 from ensembles.structure.phases.detect import detect_phases
 from ensembles.structure.phases.result import TOGETHER, Phases, phases_of_calls, tasks_meet
@@ -241,6 +241,12 @@ class CriticalIo(Summary):
             io_s = min(self.in_io_s, 1e-9 * float(busy.sum()))
             low_s = min(1e-9 * in_turn(tasks["start_ns"], tasks["end_ns"], busy)[0], io_s)
             return io_s, io_s if low_s >= NEARLY_ALL * io_s or len(busy) == 1 else low_s
+        if not self.is_complete:  # too many waits to know which task each phase waited for
+            order = np.lexsort((busy, phase))
+            ends = np.append(np.diff(phase[order]) != 0, True)
+            sums_ns = busy[order[ends]].sum(), busy[order[np.roll(ends, 1)]].sum()
+            most_s, least_s = (min(1e-9 * float(each), self.in_io_s) for each in sums_ns)
+            return most_s, least_s
         begin = np.full(int(phase.max()) + 1, np.iinfo(np.int64).max)
         np.minimum.at(begin, phase, tasks["start_ns"])
         whole_ns = tasks["end_ns"] - begin[phase]
@@ -269,7 +275,7 @@ class CriticalTime(CriticalIo):
 
     results = ("path_s",)
     result_types = ()
-    meaning = 4
+    meaning = 5
 
 
 class Busy:
@@ -370,7 +376,7 @@ def critical_path(run: RecordedRun, found: CriticalIo | None) -> CriticalPath | 
     counters, run_s, is_of_run, untraced_s = run.counters, run.length_s, False, 0.0
     if found is not None:
         io_s, low_s = found.path_s
-        is_of_run = tasks_meet(run.info, run.phases) or low_s == io_s
+        is_of_run = low_s == io_s
         untraced_s = 0.0 if counters.overlaps else max(counters.slowest_task_s - io_s, 0.0)
     elif counters.slowest_task_s > 0:
         io_s = low_s = counters.slowest_task_s

@@ -11,14 +11,9 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import Call, Events
-from ensembles.model.levels import FEWEST_ALONE, MOST, SURE
+from ensembles.model.levels import FEWEST_ALONE, MOST, MOST_PIECES, SURE
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
-
-EVEN_CELLS = 4096
-"""Number of equal cells of a gap, if there are few gaps. The last of them are divided into finer cells, as
-I/O begins soon after a moment at which all ranks wait for each other. A time without I/O of any rank is
-found, exactly, if it is longer than two cells."""
 
 FINE = 64
 """Width of all finer cells together, in equal cells. They are bins of the time left until the gap ends."""
@@ -134,7 +129,7 @@ class GapOccupancy(Summary):
 def _cells(gap_from: np.ndarray, gap_to: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compute width and number of the equal cells of each gap, and all edges, (m, c + 1), within it."""
     gaps = max(len(gap_from), 1)
-    equal = min(EVEN_CELLS, ALL_CELLS // (2 * gaps))
+    equal = min(MOST_PIECES, ALL_CELLS // (2 * gaps))
     width = -((gap_from - gap_to) // equal)
     # Wide enough for the finer cells, within the limit of ALL_CELLS.
     lows = np.minimum(bin_low_ns(), 1 << 62).astype(np.int64)
@@ -172,7 +167,6 @@ CALLS_PER_PHASE = FEWEST_ALONE
 """Least number of calls per phase on average; half of the phases have at least half as many."""
 
 _LEAST_PAUSES = 20
-_LEAST_EXCESS = 0.5
 _TAIL_SHARES = (0.01, 0.03, 0.1)
 
 
@@ -230,7 +224,7 @@ def _evidence(shortest: float, k: int, within: np.ndarray) -> float:
     tail = np.log(-np.sort(np.partition(-within, most := _tail_sizes(len(within))[-1])[: most + 1]))
     # Where the tail bends, the heaviest part of it counts.
     excess = [float((tail[:size] - tail[size]).mean()) for size in _tail_sizes(len(within))]
-    mean_excess = max(*excess, _LEAST_EXCESS)
+    mean_excess = max(*excess, MOST)
     # The level is divided among all k by 1 / (k (k + 1)), whose sum is 1.
     return float(k * spacing / mean_excess + np.log(LEVEL / (k * (k + 1))))
 

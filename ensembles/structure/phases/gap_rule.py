@@ -19,7 +19,7 @@ import numpy as np
 
 from ensembles.model.distinct import distinct
 from ensembles.model.events import OPS, Events, is_io_of_calls
-from ensembles.model.levels import NEARLY_ALL
+from ensembles.model.levels import FEW, NEARLY_ALL
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.gap_occupancy import outstanding_gaps
 
@@ -31,8 +31,6 @@ MOST_GAPS = 8192
 BACK_TO_BACK = 4.0
 """Rule of lockstep: least ratio of the idle time of ranks across a gap to that between calls of a phase."""
 
-FEW_RANKS = 2
-"""Rule of lockstep: so few ranks may happen to make equally many calls, so the gaps must stand out too."""
 
 _MOST_STEPS = 1 << 14
 """Largest number of stretches that are examined again, behind gaps, in each reading."""
@@ -138,7 +136,7 @@ def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np
     if ranks > 1:
         chosen, share = lockstep_cuts(place, start, group, gap_from, gap_to)
         chosen = chosen[_waited(place, start, end, gap_to, chosen)]
-        is_chance = ranks <= FEW_RANKS and _are_narrow(gap_to - gap_from, chosen)
+        is_chance = ranks <= FEW and _are_narrow(gap_to - gap_from, chosen)
         if share >= 0.5 and len(chosen) and not is_chance:
             return steps(chosen, "steps", share)
     wide = outstanding_gaps(place, start, end, gap_from, gap_to)

@@ -12,7 +12,7 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
-from ensembles.model.levels import NEARLY_ALL
+from ensembles.model.levels import FEW, MOST_PIECES, NEARLY_ALL
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import Ranges, sample_size
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
@@ -34,18 +34,13 @@ if TYPE_CHECKING:
 Search = Generator[dict[str, SummaryRequest], SummaryGroup, Phases]
 """A search for phases: it yields requests of passes, is sent their results, and returns phases."""
 
-LEAST_RANKS = 2
-"""Least number of ranks that represent all."""
 
 LARGEST_PART = 4
-"""Whole ranks are held only if `LEAST_RANKS` of them have at most this many times the wanted events."""
+"""Whole ranks are held only if `FEW` of them have at most this many times the wanted events."""
 
 
 _COLUMNS = ("rank", "call", "depth", "start", "duration", "requested")
 """Columns of the sampled ranks in which phases are searched."""
-
-MOST_EXTRA_SUMMARIES = 4096
-"""With more gaps, no extra summaries are counted: 30 KiB each."""
 
 
 def sample_ranks(
@@ -54,7 +49,7 @@ def sample_ranks(
     """Read the calls of some whole ranks, evenly spaced among all ranks."""
     if not _may_hold(run.tasks, run.reading.most_events, most_events):
         return None
-    return run.reading.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among, columns)
+    return run.reading.some_ranks(most_events, min(FEW, run.tasks), among, columns)
 
 
 def is_sample_of(run: RecordedRun, most_events: int, events: int, ranks: int) -> bool:
@@ -62,14 +57,14 @@ def is_sample_of(run: RecordedRun, most_events: int, events: int, ranks: int) ->
     known = run.reading.source.rank_sizes().rank
     return len(known) == ranks and all(
         _may_hold(run.tasks, whole, most_events // 2)
-        and sample_size(ranks, whole, most_events // 2, min(LEAST_RANKS, run.tasks))
-        == sample_size(ranks, events, most_events // 2, min(LEAST_RANKS, run.tasks))
+        and sample_size(ranks, whole, most_events // 2, min(FEW, run.tasks))
+        == sample_size(ranks, events, most_events // 2, min(FEW, run.tasks))
         for whole in (run.reading.most_events, events)
     )
 
 
 def _may_hold(tasks: int, events: int, most_events: int) -> bool:
-    return min(LEAST_RANKS, tasks) * events <= LARGEST_PART * most_events * max(tasks, 1)
+    return min(FEW, tasks) * events <= LARGEST_PART * most_events * max(tasks, 1)
 
 
 class ExtraSummary:
@@ -103,7 +98,7 @@ def search_in_sample(
     if some is None:
         return replace(
             (yield from _one_phase()),
-            sentence=f"phases were not detected: the calls of {LEAST_RANKS} tasks must fit into memory, and "
+            sentence=f"phases were not detected: the calls of {FEW} tasks must fit into memory, and "
             f"{run.reading.most_events:,} calls of {run.tasks:,} tasks are too many",
         )
     meetings, calls = Barriers(), TopLevelCalls()
@@ -151,7 +146,7 @@ def _gaps_and_counts(
     ends = np.stack([gap_from, gap_to], axis=1).reshape(-1)
     make = ignoring_run(partial(GapOccupancy, gap_from, gap_to))
     requests = {"gaps": SummaryRequest(make)}
-    if beside is not None and len(gap_from) <= MOST_EXTRA_SUMMARIES and (np.diff(ends) >= 0).all():
+    if beside is not None and len(gap_from) <= MOST_PIECES and (np.diff(ends) >= 0).all():
         requests["counts"] = SummaryRequest(ignoring_run(partial(beside.make, ends)), beside.columns)
     return requests
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ CALLS = {
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce", "MPI_Gather", "aio_suspend")
-_BEGIN = 10**12
+BEGIN = 10**12
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -98,7 +98,7 @@ def io_run(
     facts: Mapping[int, Mapping[str, str]] | None = None,
     samples: Sequence[Mapping[str, int]] = (),
     mode: str = "trace",
-    head: Mapping[str, int] | None = None,
+    head: Mapping[str, int] | Callable[[int], Mapping[str, int]] | None = None,
     starts_us: Sequence[float] | None = None,
     tasks_per_node: int = 64,
     **properties: str,
@@ -118,7 +118,7 @@ def io_run(
         events = np.zeros(len(rows), EVENT.dtype)
         for event, (start, us, call, depth) in zip(events, rows, strict=True):
             event["call"], event["depth"] = _NUMBERS[call.name], depth
-            event["start"], event["duration"] = _BEGIN + round(start * 1e3), round(us * 1e3)
+            event["start"], event["duration"] = BEGIN + round(start * 1e3), round(us * 1e3)
             event["requested"] = event["moved"] = call.size
             if call.error:
                 event["moved"] = -call.error
@@ -126,7 +126,7 @@ def io_run(
             event["offset"], event["file"] = call.offset, 0 if call.name in _WITHOUT_FILE else call.file
         taken = np.zeros(len(samples) if rank == 0 else 0, SURROUNDINGS.dtype)
         for row, sample in zip(taken, samples, strict=False):
-            row["ticks"] = _BEGIN + round(sample["us"] * 1e3)
+            row["ticks"] = BEGIN + round(sample["us"] * 1e3)
             row["read"] = CONSTANTS["ENSIO_READ_PROCESS"] | CONSTANTS["ENSIO_READ_MEMORY"]
             for name, value in sample.items():
                 if name != "us":
@@ -136,11 +136,11 @@ def io_run(
             "pid": 100 + rank,
             "rank": rank,
             "tasks": len(tasks),
-            "first_ticks": _BEGIN,
-            "first_monotonic_ns": _BEGIN,
-            "last_ticks": _BEGIN + round(now * 1e3),
-            "last_monotonic_ns": _BEGIN + round(now * 1e3),
-            **(head or {}),
+            "first_ticks": BEGIN,
+            "first_monotonic_ns": BEGIN,
+            "last_ticks": BEGIN + round(now * 1e3),
+            "last_monotonic_ns": BEGIN + round(now * 1e3),
+            **((head(rank) if callable(head) else head) or {}),
         }
         content = SpoolContent(
             [events],

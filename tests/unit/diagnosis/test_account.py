@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_io import KIB, MIB, Made, io_run
+from made_io import BEGIN, KIB, MIB, Made, io_run
 
 import ensembles as en
 from ensembles.diagnosis.account import Entry
@@ -147,3 +147,28 @@ def test_small_calls_show_no_rate(tmp_path):
     assert found.findings[0].id == "small-requests"
     # A slow disk takes 2.56 ms for the bytes.
     assert found.findings[0].share_s == pytest.approx(100 * 400e-6 - 4_000 * 32 / 50e6, rel=0.1)
+
+
+@pytest.mark.parametrize("is_in_turn", [True, False])
+def test_syncs_of_one_log_by_many_short_processes_are_named_by_their_number(tmp_path, is_in_turn):
+    def lives(rank: int) -> dict[str, int]:
+        begin = 3_000_000 * rank * is_in_turn
+        ends = {"first": begin, "last": begin + 2_010_000}
+        day = {f"{end}_realtime_ns": 10**18 + ns for end, ns in ends.items()}
+        return {
+            f"{end}_{of}": BEGIN + ns for end, ns in ends.items() for of in ("ticks", "monotonic_ns")
+        } | day
+
+    starts_us = [3000 * rank * is_in_turn for rank in range(100)]
+    calls = [[Made("pwrite", 10, 20), Made("fsync", 2000)]] * 100
+    run = io_run(
+        tmp_path / "run", calls, {1: "/var/the.log"}, starts_us=starts_us, head=lives, tasks_per_node=100
+    )
+    assert run.info.live_together is not is_in_turn
+    few = [each for each in en.diagnose(run).findings if each.id == "fewer-calls"]
+    assert len(few) == is_in_turn
+    for each in few:
+        assert each.severity == "warning"
+        assert "100 calls of fsync" in each.title
+        assert "/var/the.log" in each.title
+        assert each.share_s == pytest.approx(0.2, rel=0.05)

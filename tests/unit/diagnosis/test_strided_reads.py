@@ -8,7 +8,8 @@ from arrays_of import arrays_of
 from matrices import CALLS, MIB, NUMBERS, FileSystem, Matrices, run_matrices
 
 from ensembles.model.events import Events
-from ensembles.structure.strides import MOST_POSITIONS, StridedReads
+from ensembles.model.levels import MOST_KINDS
+from ensembles.structure.strides import StridedReads
 
 TASKS = 6
 
@@ -90,9 +91,9 @@ def test_writes_between_are_counted_and_tell_interleaved_runs():
 
 def test_long_runs_are_kept_up_to_a_position_and_added_up_beyond():
     rows = strided(reads_at(np.arange(200) * 3 * MIB)).rows
-    assert len(rows) == MOST_POSITIONS + 1
+    assert len(rows) == MOST_KINDS + 1
     assert set(rows["reads"].tolist()) == {200}
-    assert rows["bytes"][-1] == (200 - MOST_POSITIONS) * MIB
+    assert rows["bytes"][-1] == (200 - MOST_KINDS) * MIB
     assert rows["duration_ns"].sum() == 200 * 500
     assert rows["calls"].sum() == 200
 

@@ -14,7 +14,7 @@ from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.without_calls import EvidenceOfSums
-from ensembles.structure.library_time import CALL_S
+from ensembles.structure.libraries import CALL_S
 
 SUMMED = [rule.of_sums() for rule in RULES if isinstance(rule, EvidenceRule) and rule.summed is not None]
 """Rules of sums. Made runs keep their calls too, and so have the sums of all modes."""

@@ -12,7 +12,7 @@ import pytest
 from night import drawn_record, night_record, simulated
 
 from ensembles.comparison.compare import compare_read_runs
-from ensembles.comparison.gate import gate
+from ensembles.comparison.report import gate
 from ensembles.faces.words import cell
 from ensembles.history.check import Change, check, control_false_alarms, judge
 from ensembles.history.record import FindingRecord, PhaseRecord, RunRecord

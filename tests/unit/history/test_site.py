@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from night import simulated
 
-from ensembles.history.metrics import openmetrics
+from ensembles.history.context import openmetrics
 from ensembles.history.store import History
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))

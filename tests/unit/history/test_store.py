@@ -25,7 +25,7 @@ from night import night_record
 from ensembles.cli.main import main
 from ensembles.files.readership import Readership
 from ensembles.history.record import RunRecord
-from ensembles.history.sqlite_file import SqliteFile
+from ensembles.history.schema import SqliteFile
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.model.events import OPS, Events
-from ensembles.structure.strides import BYTES, LAYERS, LEAST_READS, MOST_POSITIONS, ROW, StrideRuns
+from ensembles.model.levels import AGAIN, MOST_KINDS
+from ensembles.structure.strides import BYTES, LAYERS, ROW, StrideRuns
 
 _STREAM = ("rank", "layer", "file", "lane")
 _WRITTEN_SHARE = 1 / 16
@@ -22,7 +23,7 @@ def find_strides(events: Events) -> StrideRuns:
     is_read = (op == OPS.index("read")) & (events.moved > 0)
     alone = is_read & ((events.carried & 1) == 0)
     reads = select_reads(events)
-    rows = find_strided_runs(reads, LEAST_READS)
+    rows = find_strided_runs(reads, AGAIN)
     return StrideRuns(
         _table_of(rows) if len(rows["rank"]) else np.empty(0, ROW),
         _bytes_of(reads),
@@ -43,15 +44,15 @@ def _bytes_of(reads: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _table_of(reads: dict[str, np.ndarray]) -> np.ndarray:
-    """Make the rows of the reads of strided runs, up to `MOST_POSITIONS` and a sum."""
+    """Make the rows of the reads of strided runs, up to `MOST_KINDS` and a sum."""
     new = reads["position_in_run"] == 0
     run = np.cumsum(new) - 1
     count = np.bincount(run)
     late = reads["position_in_run"] >= 3
     mixed = reads["written_bytes"] >= _WRITTEN_SHARE * reads["bytes"]
     of_run = np.bincount(run, late & mixed) >= 0.5 * np.maximum(np.bincount(run, late), 1)
-    place = np.minimum(reads["position_in_run"], MOST_POSITIONS)
-    first = np.flatnonzero(np.diff(run * (MOST_POSITIONS + 1) + place, prepend=-1))
+    place = np.minimum(reads["position_in_run"], MOST_KINDS)
+    first = np.flatnonzero(np.diff(run * (MOST_KINDS + 1) + place, prepend=-1))
     rows = np.empty(len(first), ROW)
     for name in ("rank", "file", "layer", "call", "run", "ordinal", "start_ns", "stride_bytes"):
         rows[name] = reads[name][first]

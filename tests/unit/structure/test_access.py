@@ -15,11 +15,16 @@ from ensembles.answers.pattern import _row
 from ensembles.faces.words import cell
 from ensembles.model.events import Call
 from ensembles.model.units import bytes_text
-from ensembles.structure.access.loops import MOST_LOOPS, find_loops
-from ensembles.structure.access.pattern import LoopPattern, Pattern, files_text, line_of, pattern_of
-from ensembles.structure.access.segments import find_parts
+from ensembles.structure.access.loops import MOST_LOOPS, find_loops, find_parts
+from ensembles.structure.access.pattern import (
+    AccessSummary,
+    LoopPattern,
+    Pattern,
+    files_text,
+    line_of,
+    pattern_of,
+)
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
-from ensembles.structure.access.summary import AccessSummary
 from ensembles.structure.access.uses import IoCalls, coverage_text
 
 CALLS = (

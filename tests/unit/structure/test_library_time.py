@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ensembles.model.events import Call, Events
-from ensembles.structure.library_time import (
+from ensembles.structure.libraries import (
     library_rows,
     library_sentences,
     library_share_text,

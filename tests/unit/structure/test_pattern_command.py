@@ -12,8 +12,7 @@ from synthetic_runs import synthetic_run
 import ensembles
 from ensembles.cli.main import main
 from ensembles.passes.summary import ignoring_run
-from ensembles.structure.access.pattern import pattern_of
-from ensembles.structure.access.summary import AccessSummary
+from ensembles.structure.access.pattern import AccessSummary, pattern_of
 
 
 @pytest.fixture(scope="module")

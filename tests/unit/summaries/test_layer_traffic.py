@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ensembles.model.events import Call, Events
-from ensembles.structure.layer_traffic import collective_sentence, traffic_rows, traffic_sentences
+from ensembles.structure.libraries import collective_sentence, traffic_rows, traffic_sentences
 from ensembles.summaries.collective_steps import CollectiveTime
 from ensembles.summaries.layer_traffic import LayerTraffic, Traffic
 
@@ -115,7 +115,7 @@ def test_collective_time_is_split_into_storage_and_the_rest() -> None:
             one = CollectiveTime()
             one.add(events_of([rows[i] for i in some.tolist()]))
             time.merge(one)
-        assert (time.calls, time.storage_calls) == (2, 1)
+        assert (time.collective.count, time.storage.count) == (2, 1)
         found = time.to_json()
         assert found == pytest.approx(
             {"time_s": 15e-9, "storage_s": 7e-9, "above_storage_s": 8e-9, "above_storage_share": 8 / 15}

@@ -5,7 +5,6 @@ import pytest
 from generated_events import CALLS, TASKS, events_of
 
 from ensembles.model.events import OPS, Events
-from ensembles.summaries import totals_by
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 from ensembles.summaries.totals_by import TotalsBy
 
@@ -72,7 +71,7 @@ def test_division_does_not_matter():
 
 
 def test_rates_are_unknown_beyond_the_calls_that_are_kept(monkeypatch):
-    monkeypatch.setattr(totals_by, "MOST_EXACT", 10)
+    monkeypatch.setattr("ensembles.summaries.held_calls.MOST_EXACT", 10)
     assert all(each.active_ns is None for each in in_parts(random_events(500, seed=1), "rank", 2).totals())
     assert TotalsBy("file").totals() == []
 

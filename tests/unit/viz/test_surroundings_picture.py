@@ -67,7 +67,7 @@ def test_bytes_are_spread_between_samples_and_add_up() -> None:
 
 
 def test_many_samples_keep_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "MOST_POINTS", 10)
+    monkeypatch.setattr(samples, "MOST_DENSE", 10)
     random = np.random.default_rng(3)
     time = np.cumsum(random.integers(S, 2 * S, 200))
     many = table_of(

@@ -141,11 +141,8 @@ class ImportedSource:
         """Yield the blocks of the trace with all columns; calls with impossible values are left out."""
         for block in self._trace.blocks(BLOCK_EVENTS):
             columns = _whole(block)
-            asked, more = columns["requested"], unsound(columns)
-            # No call moves more than it asks for.
-            beyond = (asked > 0) & (columns["moved"] > asked.view("i8"))
-            beyond = beyond if more is None else beyond | more
-            if beyond.any():
+            beyond = unsound(columns)
+            if beyond is not None:
                 self._impossible += int(beyond.sum())
                 columns = {name: column[~beyond] for name, column in columns.items()}
             yield columns

@@ -14,7 +14,7 @@ from read_by_pydarshan import EXAMPLES, cffi_backend, sums_of
 import ensembles as en
 from ensembles.answers.info import answer_info
 from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.gate import gate
+from ensembles.comparison.report import gate
 from ensembles.faces.words import cell
 from ensembles.readers.foreign.darshan.source import HeatMapSums
 from ensembles.structure.counters import counted_requests, file_rows, rank_rows, shared_sentence

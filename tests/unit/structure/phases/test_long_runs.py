@@ -19,6 +19,7 @@ from ensembles.cli.main import main
 from ensembles.ensemble import from_run
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
+from ensembles.model.levels import MOST_PIECES
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.passes import executors
@@ -29,7 +30,7 @@ from ensembles.run import headline
 from ensembles.run.collect import collect
 from ensembles.structure.phases import detect, gap_occupancy
 from ensembles.structure.phases.detect import detect_phases, find_phases
-from ensembles.structure.phases.gap_occupancy import EVEN_CELLS, GapOccupancy
+from ensembles.structure.phases.gap_occupancy import GapOccupancy
 
 
 class EventsSource:
@@ -254,7 +255,7 @@ def test_the_widest_idle_part_of_a_gap_is_found_exactly(calls: int, seed: int) -
         marks |= {start - low} if low <= start < high else set()
     edges = np.unique([*marks, *(np.flatnonzero(np.diff(idle)) + 1)])
     widths = [b - a for a, b in itertools.pairwise(edges) if idle[a]]
-    assert max(widths) > 2 * (high - low) / EVEN_CELLS
+    assert max(widths) > 2 * (high - low) / MOST_PIECES
     assert int(found[1][0] - found[0][0]) == max(widths)
     assert idle[found[0][0] - low : found[1][0] - low].all()
 

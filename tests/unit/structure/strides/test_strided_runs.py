@@ -11,8 +11,9 @@ from oracles import numpy_strides
 
 from ensembles import _compiled
 from ensembles.model.events import Call, Events
+from ensembles.model.levels import MOST_KINDS
 from ensembles.passes.start_order import order_by_start
-from ensembles.structure.strides import MOST_POSITIONS, ROW, find_strides
+from ensembles.structure.strides import ROW, find_strides
 
 CALLS = (
     Call("unknown", "", "meta"),
@@ -107,7 +108,7 @@ def test_generated_tasks_have_what_the_two_could_differ_in() -> None:
     assert sum(order_by_start(each) is None for each in events) not in (0, len(events))
 
 
-@pytest.mark.parametrize("reads", [4, MOST_POSITIONS, MOST_POSITIONS + 1, MOST_POSITIONS + 40])
+@pytest.mark.parametrize("reads", [4, MOST_KINDS, MOST_KINDS + 1, MOST_KINDS + 40])
 def test_long_runs_are_added_up_alike(reads: int) -> None:
     number = np.arange(reads)
     part = {
@@ -120,7 +121,7 @@ def test_long_runs_are_added_up_alike(reads: int) -> None:
         "duration": number,
     }
     mine, theirs = find_strides(events_of([part])), numpy_strides.find_strides(events_of([part]))
-    assert len(mine.rows) == min(reads, MOST_POSITIONS + 1)
+    assert len(mine.rows) == min(reads, MOST_KINDS + 1)
     assert mine.rows["duration_ns"].sum() == number.sum()
     np.testing.assert_array_equal(mine.rows, theirs.rows)
 
