@@ -19,11 +19,11 @@ from ensembles.model.levels import ENOUGH, FEWEST_ALONE, FEWEST_IN_TIME
 from ensembles.statistics import special
 from ensembles.statistics.samples.estimate import MOST_WIDTH
 
-WINDOW = 100
-"""Number of past errors from which an interval is made."""
-
 STEP = 0.01
 """Step gamma by which a miss moves the level on its side."""
+
+WINDOW = round(1 / STEP)
+"""Number of past errors from which an interval is made: as many as the level remembers."""
 
 _SMOOTHING = (0.0, 1.0, 0.1, 0.3, 0.7)
 """Shares of the latest value: 0 is the mean of all values, 1 the last one."""
