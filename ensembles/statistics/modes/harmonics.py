@@ -15,16 +15,12 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields
-from ensembles.model.levels import A_TENTH, CERTAIN, DRAWS, MOST
+from ensembles.model.levels import A_TENTH, CERTAIN, DRAWS, MOST, SIGNIFICANT
 from ensembles.model.units import bytes_text, count_text, number_text, seconds_text, share_text
 from ensembles.statistics import special
 
 ORDERS = (2, 4, 8)
 """Orders that are searched for, in addition to 1."""
-LARGEST_CHANCE = 0.04
-"""Largest p-value at which harmonics are reported. The null model is approximate; with 4 %, false
-alarms are at most 5 %.
-"""
 APART = 2.5
 """Modes closer than this multiple of their mean width have no antimode between them, and would be one mode.
 """
@@ -133,7 +129,7 @@ def find_harmonics(
     free = np.sort(rng.uniform(0, reach - apart[-1], (DRAWS, len(place))), axis=1)
     random = _counted(free + apart, error)[0].max(axis=1)
     chance = (1 + np.sum(random >= found[0, first])) / (DRAWS + 1)
-    if chance > LARGEST_CHANCE:
+    if chance > SIGNIFICANT:
         return None
     orders, modes = [1], [first]
     for order, mode, off in zip(ORDERS, matches[0, first], distance[0, first], strict=True):
@@ -224,7 +220,7 @@ def find_time_slices(
         if len(set(multiples)) < 2:
             continue
         chance = min(len(TICKS_S) * float(special.chdtrc(2 * len(within), -2 * np.log(2 * seen).sum())), 1.0)
-        if chance <= (LARGEST_CHANCE if crowded else CERTAIN):
+        if chance <= (SIGNIFICANT if crowded else CERTAIN):
             modes = tuple(within[near].tolist())
             found.append(
                 TimeSlices(slice_s, tuple(multiples), modes, float(off[near].max()), chance, crowded)
