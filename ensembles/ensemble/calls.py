@@ -15,7 +15,7 @@ from ensembles.ensemble.call_scale import with_step
 from ensembles.ensemble.inputs import as_integers
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import MIB
-from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
+from ensembles.statistics.modes.harmonics import StepsOfTurns
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.consecutive_calls import ConsecutiveCalls
 from ensembles.structure.turns import LEAST_UNITS, LEVEL, MOST_START_SHARE, Turns, p_of_turns, turns_of

@@ -53,9 +53,11 @@ def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", ["comparison", "modes", "moments", "ordinals", "samples", "split", "tail"])
-def test_worked_examples_of_methods_have_the_numbers_of_the_page(page: str) -> None:
-    path = ROOT / "docs" / "reference" / "methods" / f"{page}.md"
+METHODS = sorted((ROOT / "docs" / "reference" / "methods").glob("[a-z]*.md"))
+
+
+@pytest.mark.parametrize("path", METHODS, ids=lambda path: path.stem)
+def test_worked_examples_of_methods_have_the_numbers_of_the_page(path: Path) -> None:
     found = doctest.testfile(str(path), module_relative=False, globs={"np": np, "en": en}, optionflags=FLAGS)
     assert found.attempted >= 3
     assert found.failed == 0

@@ -20,9 +20,9 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Statement
 from ensembles.model.units import count_text, number_text, seconds_text, share_text
+from ensembles.statistics.modes.harmonics import slice_text
 from ensembles.statistics.modes.kinds import Bump, time_text
 from ensembles.statistics.modes.modes import Mode, Modes
-from ensembles.statistics.modes.time_slices import slice_text
 from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
 from ensembles.viz.common.style import NEUTRAL, SHORTEST_S, op_colour

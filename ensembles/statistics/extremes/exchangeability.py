@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.fields import Fields
-from ensembles.model.levels import CERTAIN, FEWEST, FEWEST_SLOW, MOST_SEEN
+from ensembles.model.levels import CERTAIN, FEWEST, FEWEST_IN_TIME, FEWEST_SLOW, MOST_SEEN
 from ensembles.statistics import special
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
@@ -21,8 +21,9 @@ from ensembles.summaries.bins import bin_edges_s
 MATTERS = 0.005
 """Share of the variance below which a dependence is irrelevant, however significant."""
 
-_TIME_BLOCKS = 32
-_PERMUTATIONS = 99
+_TIME_BLOCKS = 2 * FEWEST_IN_TIME
+_PERMUTATIONS = round(1 / CERTAIN) - 1
+"""As many as a p-value of `CERTAIN` needs."""
 
 DEPTHS = (0.05, 0.01, 0.003, 0.001)
 """Shares of the slowest calls whose concentration in phases is tested, if they are 20 calls or more."""

@@ -19,16 +19,15 @@ from ensembles.model.levels import ENOUGH, FEWEST_ALONE, FEWEST_IN_TIME
 from ensembles.statistics import special
 from ensembles.statistics.samples.estimate import MOST_WIDTH
 
-WINDOW = 100
-"""Number of past errors from which an interval is made."""
-
 STEP = 0.01
 """Step gamma by which a miss moves the level on its side."""
+
+WINDOW = round(1 / STEP)
+"""Number of past errors from which an interval is made: as many as the level remembers."""
 
 _SMOOTHING = (0.0, 1.0, 0.1, 0.3, 0.7)
 """Shares of the latest value: 0 is the mean of all values, 1 the last one."""
 _LEAST_LEVEL, _MOST_LEVEL = 0.002, 0.45
-_RESTART = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ class NextPhase(Fields):
 def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
     """Predict the next value of a series in the order of time, and each past one from those before it.
 
-    Seven forecasts of the centre compete, and the errors of the best are its interval, at levels that misses
+    Five forecasts of the centre compete, and the errors of the best are its interval, at levels that misses
     move (Gibbs and Candès 2021; docs/reference/methods/tail.md, The next phase).
 
     Examples
@@ -146,33 +145,11 @@ def _quantiles(errors: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def _centres(values: np.ndarray) -> np.ndarray:
-    """Return forecasts of each value from those before it, and of the next: shape (7, p + 1)."""
-    p = len(values)
-    centres = np.empty((2 + len(_SMOOTHING), p + 1))
+    """Return forecasts of each value from those before it, and of the next: shape (5, p + 1)."""
+    centres = np.empty((len(_SMOOTHING), len(values) + 1))
     centres[:, 0] = values[0]
-    mean, (regressed, since) = centres[0], centres[-2:]
-    for row, share in zip(centres, _SMOOTHING, strict=False):
-        for t in range(p):
+    for row, share in zip(centres, _SMOOTHING, strict=True):
+        for t, value in enumerate(values):
             latest = max(share, 1.0 / (t + 1))
-            row[t + 1] = (1.0 - latest) * row[t] + latest * values[t]
-    regressed[:] = mean
-    begin = 0
-    since[1:] = mean[1:]
-    for t in range(4, p + 1):
-        off = values[:t] - mean[t]
-        squares = float(off @ off)
-        if squares > 0:
-            regressed[t] += np.clip(float(off[1:] @ off[:-1]) / squares, 0.0, 1.0) * off[-1]
-        begin = _restarted(values[:t], begin)
-        since[t] = values[begin:t].mean()
+            row[t + 1] = (1.0 - latest) * row[t] + latest * value
     return centres
-
-
-def _restarted(values: np.ndarray, begin: int) -> int:
-    """Return where the mean begins: anew at the last two values if both lie on one side, far off."""
-    if len(values) - begin < 6:
-        return begin
-    scale = 1.05 * float(np.median(np.abs(np.diff(values[-WINDOW:]))))
-    off = values[-2:] - values[begin:-2].mean()
-    far = np.abs(off) > _RESTART * max(scale, 1e-12)
-    return len(values) - 2 if far.all() and off[0] * off[1] > 0 else begin

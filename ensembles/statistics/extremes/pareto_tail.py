@@ -24,7 +24,6 @@ class ParetoTail:
     calls: int  # calls, above: Number of calls of the sample, and of those above the threshold
     above: int
     nodes: Nodes  # Tails with their posterior weights
-    antimode_s: float  # Lower end of the last kind of calls, in seconds; 0.0: there is only one kind
     longest: UpperOrderStatistics  # The calls themselves, for quantiles below the threshold
 
     @property
@@ -84,18 +83,16 @@ class ParetoTail:
 
 def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = None) -> ParetoTail | None:
     """Fit a tail to exchangeable calls."""
-    antimode_s = last_shoulder_s(sample)
-    at_least = sample.counts[::-1].cumsum()[::-1]
-    edges = bin_edges_s()
-    first = int(np.searchsorted(edges[:-1], antimode_s)) if antimode_s > 0 else 0
-    wanted = tail_calls(int(at_least[first]))
+    last_kind_s = last_shoulder_s(sample)
+    first = int(np.searchsorted(bin_edges_s()[:-1], last_kind_s)) if last_kind_s > 0 else 0
+    wanted = tail_calls(int(sample.counts[first:].sum()))
     if wanted < FEWEST:
         return None
     longest = UpperOrderStatistics.from_sample(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
     tail, refuted = None, False
     while True:
-        one = _with_calls(sample, exact, wanted, first, antimode_s, longest, at_least)
+        one = _with_calls(sample, exact, wanted, first, longest)
         if one is None:
             return tail
         tail = one
@@ -105,7 +102,7 @@ def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = Non
         if wanted < FEWEST:
             return tail
     if refuted:  # the rest may still contain calls of the mode below, too few for the test
-        one = _with_calls(sample, exact, max(wanted * 4 // 9, FEWEST), first, antimode_s, longest, at_least)
+        one = _with_calls(sample, exact, max(wanted * 4 // 9, FEWEST), first, longest)
     return one or tail
 
 
@@ -128,46 +125,28 @@ def goodness_of_fit(tail: ParetoTail, longest: UpperOrderStatistics) -> bool:
 
 
 def _with_calls(
-    sample: CountedDurations,
-    exact: np.ndarray,
-    wanted: int,
-    first: int,
-    antimode_s: float,
-    longest: UpperOrderStatistics,
-    at_least: np.ndarray,
+    sample: CountedDurations, exact_s: np.ndarray, wanted: int, first: int, longest: UpperOrderStatistics
 ) -> ParetoTail | None:
-    edges, counts = bin_edges_s(), sample.counts
-    if len(exact) > wanted and exact[wanted] < exact[0]:
-        threshold_s = float(exact[wanted])
-        exact = exact[exact > threshold_s]
-        used = np.zeros(0, np.int64)
+    """Fit a tail to about so many of the longest calls, of the bins from `first` on."""
+    edges, count, used = bin_edges_s(), sample.counts.copy(), np.zeros(0, np.int64)
+    if len(exact_s) > wanted and exact_s[wanted] < exact_s[0]:
+        threshold_s = float(exact_s[wanted])
+        exact_s = exact_s[exact_s > threshold_s]
     else:
+        at_least = count[::-1].cumsum()[::-1]
         begin = int(np.flatnonzero(at_least >= wanted)[-1])
         # The next edge as threshold gives a number of calls nearer to the wanted one.
         if at_least[begin + 1] >= max(wanted // 2, FEWEST) and at_least[begin] > 2 * wanted:
             begin += 1
         begin = max(begin, first)
         threshold_s = float(edges[begin])
-        exact = sample.max_s[np.rint(sample.max_s * 1e9) >= np.rint(threshold_s * 1e9)]
-        used = begin + np.flatnonzero(counts[begin:])
+        used = begin + np.flatnonzero(count[begin:])
+        exact_s = sample.max_s[np.rint(sample.max_s * 1e9) >= np.rint(threshold_s * 1e9)]
         if sample.resolution_s > 0:
-            exact = np.zeros(0)
-    return None if threshold_s <= 0 else _fitted(sample, threshold_s, exact, used, antimode_s, longest)
-
-
-def _fitted(
-    sample: CountedDurations,
-    threshold_s: float,
-    exact_s: np.ndarray,
-    used: np.ndarray,
-    antimode_s: float,
-    longest: UpperOrderStatistics,
-) -> ParetoTail | None:
-    edges, count = bin_edges_s(), sample.counts.copy()
+            exact_s = np.zeros(0)
     if len(used) and len(exact_s):  # exactly known calls are not counted again in their bins
         inside = np.searchsorted(edges, exact_s, side="right") - 1
-        inside = np.clip(inside, used[0], used[-1])
-        np.subtract.at(count, inside, 1)
+        np.subtract.at(count, np.clip(inside, used[0], used[-1]), 1)
         used = used[count[used] > 0]
     low, high = edges[used], edges[used + 1]
     if sample.resolution_s > 0 and len(used):
@@ -175,8 +154,8 @@ def _fitted(
         narrow = high <= low
         low, high = low - 0.5 * sample.resolution_s * narrow, high + 0.5 * sample.resolution_s * narrow
         threshold_s = float(low.min())
-        if threshold_s <= 0:
-            return None
+    if threshold_s <= 0:
+        return None
     excesses = Excesses(
         np.maximum(exact_s / threshold_s - 1.0, 0.0),
         low / threshold_s - 1.0,
@@ -185,6 +164,4 @@ def _fitted(
     )
     if len(excesses.exact) + len(used) < 3 or not excesses.largest > 0:
         return None
-    return ParetoTail(
-        threshold_s, sample.total, excesses.total, compute_posterior(excesses), antimode_s, longest
-    )
+    return ParetoTail(threshold_s, sample.total, excesses.total, compute_posterior(excesses), longest)

@@ -288,7 +288,8 @@ def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     stride = float(sample.n.max() + 1)
     key = (phase * stride + above)[::-1]
     order = np.argsort(key, kind="stable")
-    entry = (len(key) - 1 - order)[np.searchsorted(key[order], _keys(rank, stride), side="right") - 1]
+    by_phase = np.arange(len(rank))[:, None] * stride + rank - 0.5
+    entry = (len(key) - 1 - order)[np.searchsorted(key[order], by_phase, side="right") - 1]
     inside = (rank - 0.5 - above[entry]) / sample.count[entry]
     low_s, high_s = edges_s[sample.bin[entry]], edges_s[sample.bin[entry] + 1]
     # A tick of the clock stands for all durations that are nearest to it.
@@ -303,11 +304,6 @@ def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
 
 def _log_median_s(sample: CountedDurations) -> np.ndarray:
     return longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
-
-
-def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
-    keys: np.ndarray = np.arange(len(rank))[:, None] * stride + rank - 0.5
-    return keys
 
 
 def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
@@ -344,7 +340,7 @@ class PhaseTails:
         most = int(above.max())
         # The longest calls of each phase, (p, most + 1); those beyond the tail of a phase are not used.
         ranks = np.minimum(np.arange(1.0, most + 2)[None], above[:, None] + 1)
-        log_s = longest_log_s(sample, np.repeat(ranks, 1, axis=0))
+        log_s = longest_log_s(sample, ranks)
         log_threshold = log_s[np.arange(len(above)), np.maximum(above, 0).astype(int)]
         excess = log_s[:, :-1] - log_threshold[:, None]
         mine = (np.arange(most)[None] < above[:, None]) & some[:, None]

@@ -47,9 +47,6 @@ each, the tests have little power.
 MOST_STEP = 1024
 """Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
 
-_SHAPE = 0.5
-"""Shape of the heaviest tail with a finite variance."""
-
 
 def predict_slowest(
     sample: CountedDurations,
@@ -259,8 +256,8 @@ class SlowestOfN:
         """Return why exchangeable calls do not answer N; None: they do.
 
         The slowest of N calls is extrapolated from m calls of the tail by log(m N / n) times a shape that is
-        known with the error shape / sqrt(m). Of the heaviest tail with a finite variance, the ends must be
-        less than `MOST_WIDTH` apart.
+        known with the error shape / sqrt(m). Of the heaviest tail with a finite variance, whose shape is 1/2,
+        the ends must be less than `MOST_WIDTH` apart.
         """
         calls, fitted = self.sample.total, self._tail
         if self._by_phase or self._blocks or tasks <= max_tasks(calls, level):
@@ -270,9 +267,7 @@ class SlowestOfN:
                 f"the slowest of the {calls:,} calls are too few, or too similar, for a fit of their tail: "
                 "record more calls"
             )
-        farthest = math.exp(
-            math.log(MOST_WIDTH) * math.sqrt(fitted.above) / (2 * ndtri((1 + level) / 2) * _SHAPE)
-        )
+        farthest = math.exp(math.log(MOST_WIDTH) * math.sqrt(fitted.above) / ndtri((1 + level) / 2))
         if fitted.above * tasks <= farthest * calls:
             return None
         above = count_text(fitted.above, "call")

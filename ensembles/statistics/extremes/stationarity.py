@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.model.levels import FEWEST_IN_TIME, SIGNIFICANT
+from ensembles.model.levels import ENOUGH, FEWEST_IN_TIME, SIGNIFICANT
 from ensembles.statistics import special
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.phase_maxima import longest_log_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 MOST_STEP = 16
-BLOCKS = 20
-"""Least number of blocks of time."""
+BLOCKS = ENOUGH + 1
+"""Least number of blocks of time: a central 90 % interval lies within the range of their slowest calls."""
 
 
 def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) -> CountedDurations | None:

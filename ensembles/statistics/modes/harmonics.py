@@ -1,27 +1,26 @@
-"""Harmonics, and the fair share of a limit.
+"""Modes that have a common cause: harmonics, time slices and steps of turns; and the fair share of a limit.
 
 Harmonics are modes at t/2, t/4 or t/8 of a fundamental t. They occur if one, two or four tasks share the rate
-of a node.
+of a node. Calls that wait for a processor, or for a tick, have modes at whole multiples of a time slice.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.fields import Fields
-from ensembles.model.levels import A_TENTH, DRAWS
-from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
+from ensembles.model.levels import A_TENTH, CERTAIN, DRAWS, MOST, SIGNIFICANT
+from ensembles.model.units import bytes_text, count_text, number_text, seconds_text, share_text
+from ensembles.statistics import special
 
 ORDERS = (2, 4, 8)
 """Orders that are searched for, in addition to 1."""
-LARGEST_CHANCE = 0.04
-"""Largest p-value at which harmonics are reported. The null model is approximate; with 4 %, false
-alarms are at most 5 %.
-"""
 APART = 2.5
 """Modes closer than this multiple of their mean width have no antimode between them, and would be one mode.
 """
@@ -130,7 +129,7 @@ def find_harmonics(
     free = np.sort(rng.uniform(0, reach - apart[-1], (DRAWS, len(place))), axis=1)
     random = _counted(free + apart, error)[0].max(axis=1)
     chance = (1 + np.sum(random >= found[0, first])) / (DRAWS + 1)
-    if chance > LARGEST_CHANCE:
+    if chance > SIGNIFICANT:
         return None
     orders, modes = [1], [first]
     for order, mode, off in zip(ORDERS, matches[0, first], distance[0, first], strict=True):
@@ -166,3 +165,101 @@ def find_fair_share(
     duration_s = bytes_per_call / rate
     speed = tuple(float(duration_s / t) for t in t_s)
     return FairShare(float(limit_bytes_per_s), int(tasks), rate, float(bytes_per_call), duration_s, speed)
+
+
+TICKS_S = (0.001, 0.004, 0.010)
+"""Ticks of Linux: 1 / CONFIG_HZ for 1,000, 250 and 100 Hz. Time slices are whole numbers of them."""
+
+
+@dataclass(frozen=True)
+class TimeSlices(Fields):
+    """Modes at whole multiples of a time slice."""
+
+    slice_s: float  # Time slice in seconds, one of `TICKS_S`
+    multiples: tuple[int, ...]  # Multiples that were found, rising
+    modes: tuple[int, ...]  # Index of the mode at each of them, from 0, the shortest
+    deviation: float  # Largest distance of a mode from its multiple, as a part of the slice
+    chance: float  # p-value: probability that as many modes at random positions are as close to multiples
+    crowded: str = ""  # Which tasks share processors; ``""``: none, or not known
+
+    def __str__(self) -> str:
+        of = ", ".join(f"{count}" for count in self.multiples[:-1])
+        why = (
+            f"a time slice: {self.crowded}, and calls wait for a processor"
+            if self.crowded
+            else "a tick of the kernel: such calls wait for a timer or a processor, not for the file system"
+        )
+        return (
+            f"modes at multiples of {slice_text(self.slice_s)} ({of} and {self.multiples[-1]} times, within "
+            f"{share_text(self.deviation, 1)} of it, p-value {self.chance:.2g}), as of {why}"
+        )
+
+
+def slice_text(slice_s: float) -> str:
+    """Return a time slice as text: a whole number of milliseconds."""
+    whole = 1e3 * slice_s
+    return f"{whole:.0f} ms" if math.isclose(whole, round(whole)) else seconds_text(slice_s)
+
+
+def find_time_slices(
+    low_s: Sequence[float], t_s: Sequence[float], high_s: Sequence[float], crowded: str = ""
+) -> TimeSlices | None:
+    """Find modes at equal distances that are a tick of the scheduler.
+
+    docs/reference/methods/modes.md, Harmonics and fair share, has the p-value.
+    """
+    t, error = np.asarray(t_s, np.float64), (np.asarray(high_s) - np.asarray(low_s)) / 2
+    found: list[TimeSlices] = []
+    for slice_s in TICKS_S:
+        count = np.rint(t / slice_s)
+        within = np.flatnonzero((count >= 1) & (count <= ORDERS[-1]))  # later ones are closer than wide
+        off = np.abs(t / slice_s - count)[within]
+        seen = np.minimum(np.maximum(off, error[within] / slice_s), 0.5)
+        near = off <= TOLERANCE
+        multiples = count[within][near].astype(int).tolist()
+        if len(set(multiples)) < 2:
+            continue
+        chance = min(len(TICKS_S) * float(special.chdtrc(2 * len(within), -2 * np.log(2 * seen).sum())), 1.0)
+        if chance <= (SIGNIFICANT if crowded else CERTAIN):
+            modes = tuple(within[near].tolist())
+            found.append(
+                TimeSlices(slice_s, tuple(multiples), modes, float(off[near].max()), chance, crowded)
+            )
+    return min(found, key=lambda one: one.chance, default=None)
+
+
+@dataclass(frozen=True)
+class StepsOfTurns(Fields):
+    """Phases whose calls begin together and end one after the other, evenly spaced.
+
+    Durations in such a phase are evenly spread from one step to all of them. Its first steps are apart on a
+    logarithmic scale, where they look like modes; the others are not resolved.
+    """
+
+    unit: str  # What is served in turns: ``"node"`` or ``"task"``
+    units: int  # Number of them, in the median phase
+    step_s: float  # From one end to the next, in the median phase, in seconds
+    longest_s: float  # From the first start to the last end, in the median phase, in seconds
+    phases: int  # Phases with evenly spaced ends
+    tested: int  # Phases that could show them
+    share: float  # Share of the calls of these phases in all calls
+    chance: float  # p-value: probability that independent ends are even in as many phases
+
+    @property
+    def explain_modes(self) -> bool:
+        """Whether most calls are in such phases."""
+        return self.share >= MOST
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, and whether they explain the modes."""
+        return super().to_json() | {"explain_modes": self.explain_modes}
+
+    def __str__(self) -> str:
+        where = f"in {self.phases:,} of {count_text(self.tested, 'phase')}"
+        said = (
+            f"steps {seconds_text(self.step_s)} apart: {self.units:,} {self.unit}s begin together and are "
+            f"served one after the other (node-serialisation) {where}, with {share_text(self.share, None)} "
+            f"of the calls (p-value {self.chance:.2g}); durations are evenly spread up to "
+            f"{seconds_text(self.longest_s)} there"
+        )
+        return said + ": short modes are single steps, and the longest is the rest" * self.explain_modes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.model.levels import FEWEST
+from ensembles.model.levels import FEWEST, MOST_SEEN
 from ensembles.statistics import special
 from ensembles.statistics.modes.density import (
     LogCells,
@@ -22,7 +22,7 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 
 _DEGREE = 3
 _REACH = 1.3
-_MOST_CALLS_AT_FULL_REACH = 1e5
+_MOST_CALLS_AT_FULL_REACH = 2 * MOST_SEEN
 _STEPS = 12
 _TOP_GRID = 201
 

@@ -11,8 +11,17 @@ import numpy as np
 from ensembles.model.fields import Fields
 from ensembles.model.levels import A_TENTH, FEWEST, RARE, check_level
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.statistics.modes.clusters import Shoulder, find_shoulders
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
-from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
+from ensembles.statistics.modes.harmonics import (
+    FairShare,
+    Harmonics,
+    StepsOfTurns,
+    TimeSlices,
+    find_fair_share,
+    find_harmonics,
+    find_time_slices,
+)
 from ensembles.statistics.modes.kinds import (
     Bump,
     Spread,
@@ -23,9 +32,6 @@ from ensembles.statistics.modes.kinds import (
     time_shares,
 )
 from ensembles.statistics.modes.locations import ModeEstimates, measured
-from ensembles.statistics.modes.shoulders import Shoulder, find_shoulders
-from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
-from ensembles.statistics.modes.time_slices import TimeSlices, find_time_slices
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s

@@ -1,4 +1,4 @@
-"""Moments, L-moments and quantiles, with intervals.
+"""Moments and quantiles, with intervals.
 
-The entry points are `moments.compute_moments`, `quantiles.compute_quantiles` and `robust.compute_robust`.
+The entry points are `moments.compute_moments` and `quantiles.compute_quantiles`.
 """

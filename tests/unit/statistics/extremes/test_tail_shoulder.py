@@ -75,7 +75,7 @@ def test_the_tail_of_a_shoulder_is_made_of_its_calls():
     rng = np.random.default_rng(12)
     seen = with_slow(rng, 10_000, 0.02, 4.0)
     tail = fit_pareto_tail(CountedDurations.from_durations(seen), np.sort(seen)[-1000:])
-    assert tail.antimode_s > 2e-3
+    assert tail.threshold_s > 2e-3
     assert tail.above <= 60
     # 4 ms times the largest of some 20,000 log-normal values: 0.3 * 3.9 standard deviations.
     low_s, high_s = tail.quantiles_s(1_000_000, np.array([0.01, 0.99]))

@@ -5,9 +5,8 @@ import pytest
 
 from ensembles import Ensemble
 from ensembles.model.errors import EnsioError
-from ensembles.statistics.modes.harmonics import find_fair_share, find_harmonics
+from ensembles.statistics.modes.harmonics import find_fair_share, find_harmonics, find_time_slices
 from ensembles.statistics.modes.modes import fit_modes
-from ensembles.statistics.modes.time_slices import find_time_slices
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ensembles as en
-from ensembles.statistics.moments.bootstrap_t import ResamplingUnits, bandwidth, nodes
+from ensembles.statistics.moments.moments import ResamplingUnits, bandwidth, nodes
 from ensembles.statistics.moments.quantiles import compute_quantiles
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import MOST_GROUPS, WeightedValues
