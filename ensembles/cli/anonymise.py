@@ -7,8 +7,6 @@ import secrets
 
 from ensembles.cli.options import add_output, add_scale_arguments, open_run, parse_path, warn
 
-HELP = "write a run without names: paths, arguments and users are hashed"
-
 DESCRIPTION = (
     "Write a run to one file in which paths, arguments, users and names of jobs are hashed; sizes, times, "
     "endings such as .h5 and paths of the system stay. All commands read the file."

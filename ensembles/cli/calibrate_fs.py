@@ -7,8 +7,6 @@ import argparse
 from ensembles.cli import replay
 from ensembles.cli.options import parse_path
 
-HELP = "measure what calls cost on a file system, for ensio predict"
-
 _PATTERN = "calibrate-fs"
 
 

@@ -8,8 +8,6 @@ import os
 from ensembles.cli.options import add_old_names, add_output, parse_path, warn, warn_of
 from ensembles.writers.tracefile.filters import FILTERS
 
-HELP = "put the spools of a run directory into one HDF5 file, trace.h5"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""

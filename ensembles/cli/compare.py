@@ -21,8 +21,6 @@ from ensembles.cli.options import (
 from ensembles.cli.questions import show
 from ensembles.model.errors import EnsioError
 
-HELP = "compare runs or groups of runs: totals, verdict, changes of modes and tail, tests"
-
 DESCRIPTION = (
     "Compare runs or groups of runs. Without --with, each RUN is a group, and the first is the baseline. "
     "With --with, the RUNs before it are repetitions of the baseline, and the RUNs after each --with are "

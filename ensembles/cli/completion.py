@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-HELP = "print the completion of ensio for a shell"
 DESCRIPTION = (
     'Print a script that completes commands, options and files: in bash, eval "$(ensio completion bash)" in '
     "~/.bashrc; in zsh, put the output into a file _ensio in a folder of fpath; in fish, into "

@@ -7,8 +7,6 @@ import argparse
 from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run, warn, warn_of
 from ensembles.cli.questions import show
 
-HELP = "find causes of slow I/O: evidence, advice and predicted gain of each"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""

@@ -11,8 +11,6 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names
 from ensembles.recorder.install_paths import installed
 
-HELP = "open the documents in a browser (ensio help PAGE: a page in the terminal)"
-
 _FINDINGS = "user/findings.md"
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
     from ensembles.summaries.longest_calls import LongestCalls
 
-HELP = "print the events as a table, CSV or JSON lines, or write them as Parquet"
-
 TABLE_LIMIT = 50
 MOST_SLOWEST = 1 << 24
 """Calls that `--slowest` can select: they are held in memory."""

@@ -59,9 +59,6 @@ def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
     return run.summarize(ignoring_run(EventCount)).events
 
 
-HELP = "write a run, or a selection of it, as OTF2, HDF5, Parquet, CSV or Perfetto JSON"
-
-
 @dataclass(frozen=True)
 class _Task:
     """An export: the run, the selected events, and the destination."""

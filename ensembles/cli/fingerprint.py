@@ -12,8 +12,6 @@ from ensembles.cli.questions import add_question, selected_run, show
 from ensembles.files.untrusted import read_whole
 from ensembles.model.errors import EnsioError
 
-HELP = "show or compare which calls a run made, with their sizes, offsets and order, without their times"
-
 _AGAINST = {
     "metavar": "RUN",
     "help": "compare with another run, or with the output of ensio fingerprint --json; exit status 1 if they "

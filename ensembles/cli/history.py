@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ensembles.history.additions import Added
     from ensembles.history.store import History, StoredRun
 
-HELP = "keep the summaries of runs, and check whether the latest run has changed"
-
 DESCRIPTION = (
     "Keep the summaries of runs by experiment, in a SQLite file or in PostgreSQL, and check whether the "
     "latest run of an experiment differs from the runs before it."

@@ -8,8 +8,6 @@ from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_r
 from ensembles.cli.questions import show
 from ensembles.model.errors import SeveralRuns
 
-HELP = "summarize a run: time, calls, bytes, access sizes, lost events"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""

@@ -9,8 +9,6 @@ import sys
 from ensembles.model.errors import EnsioError
 from ensembles.recorder.install_paths import installed
 
-HELP = "print the options that link the recorder into a program: cc app.o -o app $(ensio link-flags)"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare no arguments: the command has none."""

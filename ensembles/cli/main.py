@@ -1,8 +1,8 @@
 """The command ``ensio``.
 
-A subcommand is an entry of `ensembles.cli.questions`, or a module of this package with ``HELP``, optionally
-``DESCRIPTION``, ``add_arguments(parser)`` and ``execute(args)``, which returns the exit code. Modules import
-heavy packages inside ``execute``, so that ``ensio --help`` starts fast.
+A subcommand is an entry of `HEADINGS`, and of `ensembles.cli.questions` or a module of this package with
+``add_arguments(parser)``, ``execute(args)``, which returns the exit code, and perhaps ``DESCRIPTION``. It is
+loaded when it is named, and imports heavy packages inside ``execute``, so that ``--help`` starts fast.
 """
 
 from __future__ import annotations
@@ -14,38 +14,68 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
 from ensembles.cli.options import add_filter_arguments, warn
-from ensembles.cli.questions import QUESTIONS
-from ensembles.cli.terminal import show_progress
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
 
 HEADINGS = {
-    "why is it slow": ("run", "diagnose", "predict", "try", "report", "serve", "compare", "history", "docs"),
-    "look closer": (
-        *("info", "phases", "ranks", "files", "sites", "requests", "rate", "ordinals", "pattern", "events"),
-        *(
-            "modes",
-            "tail",
-            "split",
-            "scaling",
-            "fingerprint",
-            "anonymise",
-            "collect",
-            "export",
-            "link-flags",
-            "completion",
-            "mcp",
-        ),
-    ),
-    "laboratory": ("replay", "calibrate-fs", "simulate", "scenarios", "pfs"),
+    "why is it slow": {
+        "run": "run a program under the preload library, and record its I/O calls",
+        "diagnose": "find causes of slow I/O: evidence, advice and predicted gain of each",
+        "predict": "predict what a remedy gains, from the account of a run",
+        "try": "predict what a remedy gains, and measure it: the run is made again, with the remedy and "
+        "without it",
+        "report": "write one HTML file with the pictures and tables of a run, or of two runs compared; it "
+        "needs no network",
+        "serve": "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a "
+        "history of runs",
+        "compare": "compare runs or groups of runs: totals, verdict, changes of modes and tail, tests",
+        "history": "keep the summaries of runs, and check whether the latest run has changed",
+        "docs": "open the documents in a browser (ensio help PAGE: a page in the terminal)",
+    },
+    "look closer": {
+        "info": "summarize a run: time, calls, bytes, access sizes, lost events",
+        "phases": "list the phases of a run: time, bytes, idle time of tasks, slowest rank",
+        "ranks": "show calls, bytes, rates, time in I/O and time waiting of each rank",
+        "files": "show calls, bytes, rates and time in I/O of each file",
+        "sites": "show which places in the program led to the calls, with their time",
+        "requests": "show number, sizes and alignment of reads and of writes of each API",
+        "rate": "show the aggregate data rate over time, and its plateaus",
+        "ordinals": "show durations by call index (first, second, ... call of a task on a file) and their "
+        "trend",
+        "pattern": "show the access pattern: loops of reads and writes, their order in the files, shared and "
+        "private files",
+        "events": "print the events as a table, CSV or JSON lines, or write them as Parquet",
+        "modes": "find the modes of the call durations, with confidence intervals and harmonics",
+        "tail": "predict the slowest of N tasks, with a prediction interval and the method used",
+        "split": "predict the phase time if each call is split into k smaller calls, with an interval",
+        "scaling": "show rates of several runs against the number of tasks, nodes or writers",
+        "fingerprint": "show or compare which calls a run made, with their sizes, offsets and order, without "
+        "their times",
+        "anonymise": "write a run without names: paths, arguments and users are hashed",
+        "collect": "put the spools of a run directory into one HDF5 file, trace.h5",
+        "export": "write a run, or a selection of it, as OTF2, HDF5, Parquet, CSV or Perfetto JSON",
+        "link-flags": "print the options that link the recorder into a program: cc app.o -o app "
+        "$(ensio link-flags)",
+        "completion": "print the completion of ensio for a shell",
+        "mcp": "serve info, diagnose, compare and history as read-only tools of the Model Context Protocol",
+    },
+    "laboratory": {
+        "replay": "execute a pattern, or a recorded run again, with real MPI and real I/O, and record it",
+        "calibrate-fs": "measure what calls cost on a file system, for ensio predict",
+        "simulate": "execute a pattern in virtual time on a model of a parallel file system",
+        "scenarios": "simulate runs with a known cause of slow I/O, each with an answer sheet",
+        "pfs": "run a program under the model of a parallel file system",
+    },
 }
-COMMANDS = tuple(name for names in HEADINGS.values() for name in names)
+"""The commands under the headings of the help, each with what it does."""
+
+COMMANDS = {name: does for commands in HEADINGS.values() for name, does in commands.items()}
 
 _STARTING_PROGRAMS = ("run", "try", "replay", "calibrate-fs", "pfs", "simulate", "scenarios")
 """Commands that start other programs, which must find the environment of the user."""
@@ -77,7 +107,7 @@ class _HeadedHelp(argparse.HelpFormatter):
         return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
 
     def _format_action(self, action: argparse.Action) -> str:
-        headings = [heading for heading, names in HEADINGS.items() if action.dest == names[0]]
+        headings = [heading for heading, names in HEADINGS.items() if action.dest == next(iter(names))]
         return "".join(f"\n  {heading}:\n" for heading in headings) + super()._format_action(action)
 
 
@@ -139,19 +169,28 @@ def _options_with_choice(parser: argparse.ArgumentParser, option: str) -> list[s
     ]
 
 
-def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Build the parser of the command line."""
+def build_parser(commands: Collection[str] = COMMANDS, is_whole: bool = True) -> argparse.ArgumentParser:
+    """Build the parser of the command line; unless it `is_whole`, it only names the commands."""
     parser = _Parser(prog="ensio", description=DESCRIPTION, epilog=_PAGES, formatter_class=_HeadedHelp)
     parser.add_argument("-V", "--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:
-        module: Any = QUESTIONS.get(name) or import_module(f"ensembles.cli.{name.replace('-', '_')}")
-        description = getattr(module, "DESCRIPTION", f"{module.HELP[0].upper()}{module.HELP[1:]}.")
-        subparser = subparsers.add_parser(name, help=module.HELP, description=description)
-        module.add_arguments(subparser)
-        subparser.set_defaults(execute=module.execute)
+        does = COMMANDS[name]
+        subparser = subparsers.add_parser(name, help=does, add_help=is_whole)
         parser.subcommand = subparser if len(commands) == 1 else None
+        if is_whole:
+            module = command(name)
+            subparser.description = getattr(module, "DESCRIPTION", f"{does[0].upper()}{does[1:]}.")
+            module.add_arguments(subparser)
+            subparser.set_defaults(execute=module.execute)
     return parser
+
+
+def command(name: str) -> Any:
+    """Load a command: an entry of `ensembles.cli.questions`, or a module."""
+    from ensembles.cli.questions import QUESTIONS
+
+    return QUESTIONS.get(name) or import_module(f"ensembles.cli.{name.replace('-', '_')}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,10 +200,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = arguments[1] if arguments[:1] == ["help"] and len(arguments) == 2 else None
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
-    named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
+    first = next((word for word in arguments if word != "--"), "")
+    is_named = first in COMMANDS
     _prepare_output()
     collection = gc.get_threshold()
-    if len(named) == 1 and named[0] not in _STARTING_PROGRAMS:
+    if is_named and first not in _STARTING_PROGRAMS:
         _use_one_blas_thread()
         gc.set_threshold(*_COLLECTION)
     try:
@@ -173,8 +213,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             if page not in COMMANDS or docs.is_for_users(page):
                 return docs.show_page(page)
-        args = build_parser(named).parse_args(arguments)
-        if named[0] not in _OTHERS_TERMINAL:
+        args = build_parser([first] if is_named else COMMANDS, is_named).parse_args(arguments)
+        if first not in _OTHERS_TERMINAL:
+            from ensembles.cli.terminal import show_progress
+
             show_progress()
         exit_code: int = args.execute(args)
         sys.stdout.flush()

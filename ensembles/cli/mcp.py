@@ -10,7 +10,6 @@ from typing import Any
 
 from ensembles.model import __version__
 
-HELP = "serve info, diagnose, compare and history as read-only tools of the Model Context Protocol"
 DESCRIPTION = (
     "Serve the answers of ensio info, diagnose, compare and history check to an assistant, as tools of the "
     "Model Context Protocol over standard input and output. The tools only read. Needs the package mcp."

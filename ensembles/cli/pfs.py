@@ -15,8 +15,6 @@ from ensembles.cli.run import cannot_start, inherited_environment, run_command
 from ensembles.cli.workload_args import FS_SCALE, add_model_arguments, model_from_args
 from ensembles.model.errors import EnsioError
 
-HELP = "run a program under the model of a parallel file system"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ensembles.answers.predict import PredictionAnswer
     from ensembles.workloads.recorded.accesses import Accesses
 
-HELP = "predict what a remedy gains, from the account of a run"
-
 
 def add_calibration(parser: argparse.ArgumentParser) -> None:
     """Declare the run with measured costs."""

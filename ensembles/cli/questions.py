@@ -40,7 +40,6 @@ Options = Mapping[str, Mapping[str, Any]]
 class Question:
     """A command that prints an answer; it has what the module of any other command has."""
 
-    HELP: str
     answer: Callable[[argparse.Namespace], Answer]  # Makes the answer from the parsed arguments
     options: Options = field(default_factory=dict)  # Besides those that all have
     # (str, int) or None: What ``--limit`` counts, and how many there are by default. None: there is no limit.
@@ -264,54 +263,16 @@ _CALLS = {
 }
 
 QUESTIONS = {
-    "phases": Question(
-        "list the phases of a run: time, bytes, idle time of tasks, slowest rank",
-        _phases,
-        {"--by": _BY},
-        ("phases", 50),
-    ),
-    "ordinals": Question(
-        "show durations by call index (first, second, ... call of a task on a file) and their trend",
-        _ordinals,
-        {"--by": _WITHIN, "--within": _OLD_BY},
-        ("ordinals", 40),
-    ),
-    "rate": Question("show the aggregate data rate over time, and its plateaus", _rate),
-    "files": Question(
-        "show calls, bytes, rates and time in I/O of each file",
-        _files,
-        {"--by": _SORT, "--sort": _OLD_BY},
-        ("files", 20),
-    ),
-    "ranks": Question(
-        "show calls, bytes, rates, time in I/O and time waiting of each rank",
-        _ranks,
-        {"--by": _SORT, "--sort": _OLD_BY},
-        ("ranks", 20),
-    ),
-    "requests": Question(
-        "show number, sizes and alignment of reads and of writes of each API",
-        _requests,
-        {"--align": _ALIGN},
-        ("sizes of each API", 4),
-        limits_tables=False,
-    ),
-    "sites": Question(
-        "show which places in the program led to the calls, with their time", _sites, rows=("sites", 20)
-    ),
-    "pattern": Question(
-        "show the access pattern: loops of reads and writes, their order in the files, shared and private "
-        "files",
-        _pattern,
-        rows=("groups of tasks, and of files", 10),
-    ),
-    "modes": Question(
-        "find the modes of the call durations, with confidence intervals and harmonics",
-        _modes,
-        {"--quantity": _QUANTITY, **_FAIR_SHARE},
-    ),
+    "phases": Question(_phases, {"--by": _BY}, ("phases", 50)),
+    "ordinals": Question(_ordinals, {"--by": _WITHIN, "--within": _OLD_BY}, ("ordinals", 40)),
+    "rate": Question(_rate),
+    "files": Question(_files, {"--by": _SORT, "--sort": _OLD_BY}, ("files", 20)),
+    "ranks": Question(_ranks, {"--by": _SORT, "--sort": _OLD_BY}, ("ranks", 20)),
+    "requests": Question(_requests, {"--align": _ALIGN}, ("sizes of each API", 4), limits_tables=False),
+    "sites": Question(_sites, rows=("sites", 20)),
+    "pattern": Question(_pattern, rows=("groups of tasks, and of files", 10)),
+    "modes": Question(_modes, {"--quantity": _QUANTITY, **_FAIR_SHARE}),
     "tail": Question(
-        "predict the slowest of N tasks, with a prediction interval and the method used",
         _tail,
         {
             "--tasks": _tasks(", each with one call (default: that of the run)"),
@@ -321,7 +282,6 @@ QUESTIONS = {
         },
     ),
     "split": Question(
-        "predict the phase time if each call is split into k smaller calls, with an interval",
         _split,
         {
             "--calls": _CALLS,

@@ -45,8 +45,6 @@ from ensembles.recorder.run_directory import new_run_directory, shown
 if TYPE_CHECKING:
     from ensembles.workloads.patterns import Pattern, Plan
 
-HELP = "execute a pattern, or a recorded run again, with real MPI and real I/O, and record it"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""

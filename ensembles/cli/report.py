@@ -24,10 +24,6 @@ from ensembles.model.holds import Holds
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-HELP = (
-    "write one HTML file with the pictures and tables of a run, or of two runs compared; it needs no network"
-)
-
 DEFAULT_OUTPUT = "report.html"
 
 

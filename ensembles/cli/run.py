@@ -30,8 +30,6 @@ from ensembles.recorder.elf import is_for_64_bits, read_interpreter
 from ensembles.recorder.install_paths import installed
 from ensembles.recorder.run_directory import new_run_directory, shown
 
-HELP = "run a program under the preload library, and record its I/O calls"
-
 MODES = ("trace", "profile", "tail")
 LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5", "netcdf", "pnetcdf", "mpimsg")
 DEFAULT_LAYERS = "default"

@@ -12,7 +12,6 @@ from ensembles.cli.questions import show
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-HELP = "show rates of several runs against the number of tasks, nodes or writers"
 DESCRIPTION = (
     "Show the rates of several runs against the number of tasks, nodes or writers. Runs with equal numbers, "
     "layer and kind of files are repetitions. The rate is by the time in which files were open; that of IOR "

@@ -25,8 +25,6 @@ from ensembles.model.wrapped import wrapped
 if TYPE_CHECKING:
     from ensembles.workloads.simulation.scenarios import Scenario
 
-HELP = "simulate runs with a known cause of slow I/O, each with an answer sheet"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""

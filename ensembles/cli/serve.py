@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ensembles.viz.explorer.server import ExplorerServer
     from ensembles.viz.history.server import HistoryServer
 
-HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a history of runs"
 DESCRIPTION = (
     "Serve a page on this machine, and print its link. Drag over a peak of the histogram to see who made its "
     "calls and when; draw a rectangle in the trace diagram to see its calls. The page has the filters of the "

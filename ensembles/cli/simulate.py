@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ensembles.workloads.patterns import Plan
     from ensembles.workloads.simulation import Model, SimulationResult
 
-HELP = "execute a pattern in virtual time on a model of a parallel file system"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.workloads.recorded.remedies import Remedy
 
-HELP = "predict what a remedy gains, and measure it: the run is made again, with the remedy and without it"
 
 _CONTROLS, _FEWEST_PAIRS, _MOST_PAIRS = 3, 5, 20
 

@@ -498,5 +498,6 @@ def _in_turns_s(case: Case) -> float:
             fills = float((last - first).sum()) / max(last[-1] - first[0], 1.0)
             log_p += (len(order) - 1) * np.log(max(1 - fills, 1e-9))
     # The p-values of all phases, 1 of those in which tasks overlap, by R. A. Fisher's method.
-    is_sure = all_windows > 0 and float(special.chdtrc(2 * all_windows, -2 * log_p)) < SIGNIFICANT
-    return 1e-9 * found_ns if is_sure and 2 * in_turns > all_windows else 0.0
+    is_usual = 2 * in_turns > all_windows
+    is_sure = is_usual and float(special.chdtrc(2 * all_windows, -2 * log_p)) < SIGNIFICANT
+    return 1e-9 * found_ns if is_sure else 0.0

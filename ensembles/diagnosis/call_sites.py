@@ -34,7 +34,7 @@ _IO_OPS = [op for op in OPS if op != "wait"]
 
 def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     """Name the call sites of the calls that findings concern, by one pass over the events."""
-    if len(run.info.sites) < 2:
+    if not findings or len(run.info.sites) < 2:
         return list(findings)
     selections: list[Selects] = []
     first = [0]

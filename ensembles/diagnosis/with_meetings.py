@@ -204,7 +204,7 @@ class WithMeetings:
         It is the largest sum over the windows of a task's lateness (arrival less median arrival), less the
         mean of the same after permutations of the tasks within windows: which task is last varies at random.
         """
-        if self._is_empty:
+        if self._is_empty or len(self._ranks) < 2:
             return 0.0
         arrival = np.where(self._cells.present, self._arrival, np.nan)
         late = np.nan_to_num(arrival - np.nanmedian(arrival, axis=1)[:, None])

@@ -78,7 +78,7 @@ long ensio_descriptor_name(int fd, char *to, uint32_t room)
 {
     char link[64];
     struct ensio_string name = ensio_string_in(link, sizeof link);
-    ensio_add(&name, "/proc/self/fd/");
+    ensio_add(&name, "/proc/thread-self/fd/");
     ensio_add_number(&name, (unsigned)fd);
     const long length = ensio_raw_readlink(link, to, room);
     return length > 0 ? length : 0;

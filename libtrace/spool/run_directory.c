@@ -4,6 +4,7 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/site_settings.h>
+#include <files/folders.h>
 #include <time/clock.h>
 
 #include <dirent.h>
@@ -64,13 +65,28 @@ static int make_folder(const char *path, unsigned mode)
     return made ? (int)made : S_ISDIR(found.st_mode) ? 0 : -ENOTDIR;
 }
 
+/* Whether the folder around `path` is there under the kernel's own name, which leads through no link. */
+static int is_real(char *path)
+{
+    char own[ENSIO_PATH_ROOM], *const slash = strrchr(path, '/');
+    *slash = '\0';
+    const int fd = ensio_private_open(path, O_PATH | O_DIRECTORY, 0);
+    *slash = '/';
+    const long length = fd < 0 ? 0 : ensio_descriptor_name(fd, own, sizeof own);
+    if (fd >= 0)
+        ensio_raw_close(fd);
+    return length > 0 && length == slash - path && memcmp(own, path, (size_t)length) == 0;
+}
+
 /* Whether the way to a folder leads through a link that another user made in a folder such as /tmp, where all users
  * can. The kernel follows none where fs.protected_symlinks is set. */
 static int is_led_astray(char *path)
 {
     struct stat around, found;
-    long failed = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, *path == '/' ? "/" : ".", &around, 0);
     int is_foreign = 0;
+    if (is_real(path))
+        return 0;
+    long failed = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, *path == '/' ? "/" : ".", &around, 0);
     for (char *slash = strchr(path + 1, '/'); slash && !failed && !is_foreign; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         failed = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW);
@@ -224,15 +240,19 @@ static int holds_earlier_record(const char *folder)
     return ensio_private_each_entry(folder, is_earlier_record, &launched_s) && !ensio_has_recorded_ancestor();
 }
 
-/* Adds what stands for a letter after '%' in ENSIO_DIR: 1, or 0 if it is none of them. */
-static int add_field(struct ensio_string *path, char letter, uint64_t launched_s)
+/* Adds what stands for a letter after '%' in ENSIO_DIR: 1, or 0 if it is none of them. The date is that of the launch,
+ * so that all of its processes have the same; 0: it was not asked for before. */
+static int add_field(struct ensio_string *path, char letter, uint64_t *date_s)
 {
     static const char dates[] = "Ymd"; /* with the digits of a time: 4 from 0, 2 from 4, 2 from 6 */
     const char *const date = letter ? strchr(dates, letter) : NULL;
     char name[64];
     struct ensio_string user = ensio_string_in(name, sizeof name);
     if (date) {
-        add_digits(path, launched_s, date == dates ? 0 : 2 + 2 * (uint32_t)(date - dates), date == dates ? 4 : 2);
+        const uint64_t now_s = ensio_clock_ns(CLOCK_REALTIME) / 1000000000U;
+        if (!*date_s && !(*date_s = launch_unix_s(now_s)))
+            *date_s = now_s;
+        add_digits(path, *date_s, date == dates ? 0 : 2 + 2 * (uint32_t)(date - dates), date == dates ? 4 : 2);
     } else if (letter == 'u') {
         ensio_add_user(&user);
         ensio_add_name(path, name);
@@ -248,12 +268,11 @@ static int add_field(struct ensio_string *path, char letter, uint64_t launched_s
     return 1;
 }
 
-/* The date is that of the launch, so that all of its processes have the same. */
 static void add_pattern(struct ensio_string *path, const char *pattern)
 {
-    const uint64_t now_s = ensio_clock_ns(CLOCK_REALTIME) / 1000000000U, launched_s = launch_unix_s(now_s);
+    uint64_t date_s = 0;
     for (; *pattern; pattern++) {
-        if (*pattern == '%' && add_field(path, pattern[1], launched_s ? launched_s : now_s))
+        if (*pattern == '%' && add_field(path, pattern[1], &date_s))
             pattern++;
         else
             ensio_add_bytes(path, pattern, 1);

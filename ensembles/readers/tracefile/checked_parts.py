@@ -203,7 +203,7 @@ def _own(parent: h5py.Group, name: str) -> Any:
 
 def open_descriptor(part: h5py.Group | h5py.Dataset) -> int:
     """Return the descriptor of the open file of a part."""
-    return int(part.file.id.get_vfd_handle())
+    return int(h5py.h5i.get_file_id(part.id).get_vfd_handle())
 
 
 GROUP = "kept"
