@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from compiling import take_built_objects
 from places import ROOT
 
 DATABASE = Path("/var/lib/dpkg")
@@ -20,26 +21,6 @@ TOOLS = {
     *("openmpi-bin", "pkgconf", "python3", "python3-dev", "python3-venv"),
 }
 NOBODY = 65534
-
-
-COMPILER = """#!/bin/sh
-made= source= before=
-for word; do
-    case $before in -o) made=$word ;; -c) source=$word ;; esac
-    before=$word
-done
-case $source in /*) ;; *) source=$PWD/$source ;; esac
-of_root() {{ case $1 in {tree}/*) echo "{root}/${{1#{tree}/}}" ;; *) echo /dev/null ;; esac }}
-case $made in *.o)
-    known=$(of_root "$PWD/$made")
-    if cmp -s "$source" "$(of_root "$source")" && cp "$known" "$made" 2>/dev/null; then
-        [ ! -e "$known.d" ] || cp "$known.d" "$made.d"
-        exit
-    fi
-esac
-exec /usr/bin/{name} "$@" -O0 -g0
-"""
-"""A compiler of what is hardly run: it takes the object that the tree has of the same source, or is fast."""
 
 
 class Machine:
@@ -75,10 +56,7 @@ class Machine:
             for program in Path(place).iterdir():
                 if program.name != "sudo" and not (self.programs / program.name).is_symlink():
                     (self.programs / program.name).symlink_to(program)
-        for name in ("cc", "gcc"):
-            (self.programs / name).unlink()
-            (self.programs / name).write_text(COMPILER.format(name=name, root=ROOT, tree=self.tree))
-            (self.programs / name).chmod(0o755)
+        take_built_objects(self.programs, self.tree)
         self.told.mkdir()
         asked = ["pkg-config", "--variable", "pc_path", "pkg-config"]
         path = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from commands_here import executed
 from test_mpi import FLAVOURS, compiled
 
 import ensembles
@@ -185,6 +186,6 @@ def test_waiting_for_a_busy_processor_is_kept_in_the_trace_file_too(preload):
     told_s = 1e-9 * int(done.stdout)
     run = ensembles.open(preload.run)
     assert 0 < told_s <= run.info.processor_wait_s
-    subprocess.run(["ensio", "collect", str(preload.run), "-o", str(preload.folder / "trace.h5")], check=True)
+    assert executed("collect", preload.run, "-o", preload.folder / "trace.h5").returncode == 0
     kept = ensembles.open(preload.folder / "trace.h5")
     assert kept.info.processor_wait_s == run.info.processor_wait_s

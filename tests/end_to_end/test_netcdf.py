@@ -1,13 +1,13 @@
 """Calls of NetCDF are recorded as they happened, and happen as they would have without us."""
 
 import functools
-import json
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from commands_here import told
 from test_stdio import counts, done
 
 import ensembles
@@ -33,12 +33,6 @@ def fortran(recorder, name: str, compiler: str, options: list[str], libraries: l
     command = [*driver, compiler, "-w", f"-J{recorder.folder}", *options, source, "-o", program, *libraries]
     subprocess.run(command, check=True)
     return program
-
-
-def info(run) -> dict:
-    """What `ensio info` says of a run."""
-    command = [Path(sys.executable).parent / "ensio", "info", "--json", run]
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 @pytest.mark.parametrize("kind", ["classic", "4"])
@@ -74,7 +68,7 @@ def test_bytes_count_once_and_inner_calls_lie_deeper(preload, tmp_path):
     assert (below.depth == 2).all()  # NetCDF, HDF5, POSIX
     assert set(run.select(layer="hdf5", file=path).depth.tolist()) == {1}
     assert counts(run.select(layer="hdf5", file=path))["H5Dwrite"] >= 10
-    assert info(preload.run)["bytes_written"] == int(put.moved[put.moved > 0].sum())
+    assert told("info", preload.run)["bytes_written"] == int(put.moved[put.moved > 0].sum())
 
 
 def test_layers_that_are_not_named_are_not_recorded(recorder, tmp_path):

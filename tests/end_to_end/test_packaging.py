@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from compiling import take_built_objects
 from places import ROOT
 from synthetic_runs import synthetic_run
 
@@ -126,10 +127,15 @@ PIP = ("-m", "pip", "--disable-pip-version-check")
 
 @pytest.fixture(scope="module")
 def wheel(archive, tmp_path_factory):
-    """The wheel of the source distribution, which is linked with no MPI."""
+    """The wheel of the source distribution, linked with no MPI, of objects that this tree has built."""
     folder = tmp_path_factory.mktemp("wheel")
-    answer([*PIP, "wheel", "--no-deps", "-w", folder, archive], folder, CMAKE_ARGS="-DMPICC=MPICC-NOTFOUND")
-    (made,) = folder.glob("ensio-*.whl")
+    subprocess.run(["tar", "-xf", archive], cwd=folder, check=True)
+    (sources,) = folder.glob("ensio-*")
+    (programs := folder / "programs").mkdir()
+    take_built_objects(programs, sources)
+    settings = {"CMAKE_ARGS": "-DMPICC=MPICC-NOTFOUND", "PATH": f"{programs}:{os.environ['PATH']}"}
+    answer([*PIP, "wheel", "--no-deps", "-w", folder / "made", sources], folder, **settings)
+    (made,) = folder.glob("made/ensio-*.whl")
     return made
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_netcdf import fortran, info
+from commands_here import told
+from test_netcdf import fortran
 from test_stdio import counts, done
 
 import ensembles
@@ -101,7 +102,7 @@ def test_bytes_of_requests_count_once_when_they_are_complete(preload, tmp_path):
     run = ensembles.open(preload.run)
     for op, key in (("write", "bytes_written"), ("read", "bytes_read")):
         moved = run.select(layer="pnetcdf", op=op).moved
-        assert info(preload.run)[key] == int(moved[moved > 0].sum())
+        assert told("info", preload.run)[key] == int(moved[moved > 0].sum())
     below = run.select(layer="mpiio", file=str(tmp_path / "a.nc"))
     assert counts(below)["MPI_File_open"] >= 2
     assert (below.depth >= 1).all()
@@ -122,7 +123,7 @@ def test_parallel_netcdf_4(recorder, tmp_path):
     if recorder.way == "preloaded":
         below = run.select(layer="hdf5,mpiio", file=str(tmp_path / "a.nc"), op="write")
         assert set(below.depth.tolist()) == {1, 2}  # HDF5 in NetCDF, MPI-IO in HDF5
-        assert info(recorder.run)["bytes_written"] == 3 * 8 * 50 * 100
+        assert told("info", recorder.run)["bytes_written"] == 3 * 8 * 50 * 100
 
 
 @pytest.mark.parametrize("interface", ["77", "90"])
@@ -156,7 +157,7 @@ def overlapped(recorder, tmp_path, way, tasks=2):
     printed = subprocess.run(words, env=environment, check=True, capture_output=True)
     lines = [line.split() for line in printed.stdout.decode().splitlines()]
     own = np.array([numbers for word, *numbers in lines if word == "seconds"], float)
-    return own, ensembles.open(recorder.run), info(recorder.run)
+    return own, ensembles.open(recorder.run), told("info", recorder.run)
 
 
 @pytest.mark.parametrize("way", ["wait", "all", "each"])

@@ -1,21 +1,17 @@
 """ensio-replay makes the calls of all layers as its plan says, and the record holds them."""
 
-import json
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from commands_here import told
 from plans import Row, everyone, write_plan
 from replaying import SEED, calls_of, check_written, recorded, start
 from test_mpi import FLAVOURS
 
 import ensembles
 
-ENSIO = Path(sys.executable).with_name("ensio")
 TASKS = 3
 
 
@@ -193,7 +189,7 @@ def test_what_info_says_is_what_the_plan_says(replay_program, tmp_path):
     plan = write_plan(tmp_path / "all.plan", TASKS, paths, ALL_LAYERS, seed=SEED)
     finished = start(replay_program("openmpi"), "openmpi", plan, tmp_path / "run", TASKS)
     assert finished.returncode == 0, finished.stderr
-    said = json.loads(subprocess.check_output([ENSIO, "info", tmp_path / "run", "--json"]))
+    said = told("info", tmp_path / "run")
     rows = [row for _, rows in ALL_LAYERS for row in rows]
     assert said["tasks"] == TASKS
     assert said["dropped_events"] == 0

@@ -2,14 +2,14 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 
+import commands_here
 import pytest
-from places import BUILD, PATIENCE_S, ROOT
+from places import BUILD, PATIENCE_S
 
 import ensembles
 from ensembles.cli.replay_program import ANY_TASKS
@@ -91,10 +91,8 @@ int main(int count, char **words)
 
 def ensio(folder, *words, status=0):
     """Output of a command that ends with a status, any if it is None."""
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, words)]
-    done = subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    command, how = ["ensio", *map(str, words)], {"capture_output": True, "text": True, "timeout": PATIENCE_S}
+    done = commands_here.run(command, cwd=folder, env=ENVIRONMENT, **how)
     if status is not None:
         assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout if status == 0 or status is None else done.stderr
@@ -169,15 +167,6 @@ def test_a_trial_that_does_not_fit_into_its_time_is_refused_after_one_replay(fol
     words = ("try", folder / "tasks", "--with", "none", "--time", 1, "-o", "kept")
     assert "--time" in ensio(tmp_path, *words, status=2)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["without-1"]
-
-
-def test_the_documented_trial_is_possible(tmp_path):
-    page = (ROOT / "docs" / "user" / "workloads.md").read_text()
-    (command,) = re.findall(r"^    \$ ensio (try .*)$", page, re.M)
-    (recorded,) = re.findall(r"^    ensio (replay ior .* -o quarters)$", page, re.M)
-    ensio(tmp_path, *recorded.split())
-    found = ensio(tmp_path, *command.split(), "--json", status=None)
-    assert json.loads(found)["calls"][0] > json.loads(found)["calls"][1]
 
 
 def test_findings_name_the_trial(folder):

@@ -2,22 +2,18 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import told
 from places import BUILD, ROOT
 from replaying import calls_of, recorded_as
 
 import ensembles
-from ensembles.cli.replay_program import ANY_TASKS
 from ensembles.workloads.patterns import expand, read_pattern
 from ensembles.workloads.patterns.task_block import FURTHER_BOX
 
-ENSIO = Path(sys.executable).with_name("ensio")
 PATTERNS = sorted((ROOT / "testbed" / "patterns").glob("*.toml"))
 FINGERPRINTS = (ROOT / "testbed" / "patterns" / "fingerprints").glob("*.json")
 HELD = {json.loads(path.read_text())["pattern"] for path in FINGERPRINTS} - {"ior", "btio"}
@@ -37,13 +33,10 @@ MESSAGES = {"mpi.allgather": "MPI_Allgather", "mpi.allreduce": "MPI_Allreduce"}
         for path in PATTERNS
     ],
 )
-def test_record_has_the_calls_and_bytes_of_the_plan(tmp_path, path):
+def test_record_has_the_calls_and_bytes_of_the_plan(tmp_path, path, monkeypatch):
     more = SMALLER.get(path.stem, [])
-    command = [ENSIO, "replay", path, *more, "--directory", tmp_path, "-o", tmp_path / "run", "--json"]
-    environment = {**os.environ, **ANY_TASKS, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert finished.returncode == 0, finished.stderr
-    result = json.loads(finished.stdout)
+    monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
+    result = told("replay", path, *more, "--directory", tmp_path, "-o", tmp_path / "run")
     plan = expand(read_pattern(path), result["parameters"])
     run = ensembles.open(result["run"])
     assert run.tasks == plan.tasks

@@ -3,9 +3,9 @@
 import os
 import shutil
 import stat
-import subprocess
 
 import pytest
+from commands_here import executed
 from test_calls import names
 
 import ensembles
@@ -48,7 +48,7 @@ def test_spools_of_another_node_are_named_with_host_and_folder(recorder, spools)
     (note,) = [note for note in run.notes if "/nowhere" in note]
     assert "2 processes on host west lie in /nowhere/run on that host" in note
     shutil.rmtree(spools)
-    done = subprocess.run(["ensio", "info", recorder.run], capture_output=True, text=True)
+    done = executed("info", recorder.run)
     assert done.returncode == 2
     assert str(spools / "run") in done.stderr
 

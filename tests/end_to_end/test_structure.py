@@ -102,7 +102,6 @@ def test_ordinals_of_a_run_in_mode_profile_come_from_its_summary(ensio):
     ordinals = [(entry["ordinal"], entry["to"], entry["n"]) for entry in result["ordinals"]]
     octaves = [(17, 31, 15), (32, 63, 32), (64, 127, 64), (128, 255, 128), (256, 511, 45)]
     assert ordinals == [*((n, n, 1) for n in range(1, 17)), *octaves]
-    asked = [sys.executable, "-m", "ensembles.cli.main", "ordinals", "run", "--op", "write", "--rank", "0"]
-    refused = subprocess.run(asked, capture_output=True, text=True)
+    refused = commands_here.executed("ordinals", "run", "--op", "write", "--rank", "0")
     assert refused.returncode == 2
     assert "its summary does not distinguish ranks" in refused.stderr

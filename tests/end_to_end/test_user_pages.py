@@ -314,6 +314,9 @@ def test_workloads_are_run(tmp_path, name):
     assert len(every) >= 4
     for command in every:
         shell(command, tmp_path)
+    for recorded, remedy in re.findall(r"(?m)^    \$ ensio try (\S+) --with (\S+)$", page(name)):
+        (tried,) = re.findall(rf"ensio replay {recorded} -o (\S+) --with {remedy} ", "\n".join(every))
+        assert sum(calls_of(tmp_path / recorded).values()) > sum(calls_of(tmp_path / tried).values())
 
 
 def test_passes_over_large_runs_agree(folder):

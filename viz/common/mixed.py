@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, ImageStack, LinearColorMapper, WeightedStackColorMapper
+from bokeh.models import ColumnDataSource, CustomJSHover, ImageStack
 from bokeh.models.annotations import LegendItem
+from bokeh.models.mappers import LinearColorMapper, WeightedStackColorMapper
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.viz.common.figures import legend_item
-from ensembles.viz.common.style import COLOURS
+from ensembles.viz.common.style import COLOURS, NUMBERS_JS
 
 EMPHASIS = 0.4
 """Power of a share that is the opacity of a pixel: small shares remain visible."""
@@ -59,6 +60,21 @@ def add_mixed(
     source = data if isinstance(data, ColumnDataSource) else ColumnDataSource(dict(data))
     glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
     return fig.add_glyph(source, glyph)
+
+
+def amount_hover(top_bytes: float, per: str = "") -> CustomJSHover:
+    """Return a formatter for the bytes of a class in a pixel, of which full colour has `top_bytes`."""
+    return CustomJSHover(
+        args={"top": top_bytes},
+        code=NUMBERS_JS
+        + f"""
+            const sum = value.reduce((a, b) => a + b, 0);
+            if (value[Number(format)] == 0) return 'none';
+            const whole = top * (Math.min(sum, 255) / 255) ** {1 / EMPHASIS};
+            const part = Number((whole * value[Number(format)] / sum).toPrecision(2));
+            return 'about ' + bytes_text(part) + '{per}';
+        """,
+    )
 
 
 def swatches(fig: figure, labels: Mapping[str, str]) -> list[LegendItem]:

@@ -279,32 +279,14 @@ class Durations:
             if op not in counted:
                 continue
             self._all[op] = ColumnDataSource(_bars(shown.get(op)))
-            bars = self.figure.quad(
-                source=self._all[op],
-                left="left",
-                right="right",
-                top="top",
-                bottom=0.5,
-                fill_color=COLOURS[op],
-                fill_alpha=0.4,
-                line_color=COLOURS[op],
-                name=f"all_{op}{more}",
+            self._marked[op] = ColumnDataSource({"left": [], "right": [], "top": []})
+            places = {"left": "left", "right": "right", "top": "top", "bottom": 0.5}
+            drawn: dict[str, Any] = {**places, "fill_color": COLOURS[op], "line_color": COLOURS[op]}
+            self._bars[op], _ = (
+                self.figure.quad(source=source, fill_alpha=alpha, name=f"{which}_{op}{more}", **drawn)
+                for which, source, alpha in (("all", self._all[op], 0.4), ("marked", self._marked[op], 0.75))
             )
-            self._bars[op] = bars
-            source = ColumnDataSource({"left": [], "right": [], "top": []})
-            self.figure.quad(
-                source=source,
-                left="left",
-                right="right",
-                top="top",
-                bottom=0.5,
-                fill_color=COLOURS[op],
-                fill_alpha=0.75,
-                line_color=COLOURS[op],
-                name=f"marked_{op}{more}",
-            )
-            self._marked[op] = source
-            self._items[op] = draw.legend_item(_label_of(op, counted[op][1]), bars)
+            self._items[op] = draw.legend_item(_label_of(op, counted[op][1]), self._bars[op])
         self._box = BoxAnnotation(
             fill_alpha=0.06, fill_color="black", line_color="black", line_dash="dashed", visible=False
         )

@@ -23,7 +23,7 @@ from ensembles.summaries.offset_map import OffsetMap, transfer_layers
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
+from ensembles.viz.common.mixed import MOVED, add_mixed, amount_hover, mixed_image, mixer, swatches
 from ensembles.viz.pictures.bars import plain_path
 
 _LOWEST = "posix"
@@ -206,24 +206,13 @@ def _figure(
     _legend(fig, found, shown, _is_mixed(data["image"][0]))
     place = CustomJSHover(code=_BYTES_JS + "return bytes_text(value);")
     shares = [(op, f"@image{{{number}}}") for number, op in enumerate(shown)]
-    share = CustomJSHover(
-        args={"top": most},
-        code=_BYTES_JS
-        + f"""
-            const sum = value.reduce((a, b) => a + b, 0);
-            if (value[Number(format)] == 0) return '0 B';
-            const whole = top * (Math.min(sum, 255) / 255) ** {1 / EMPHASIS};
-            return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2)));
-        """,
-    )
     if kind == "rank":
         draw.count_along(fig.xaxis)
         where = ("rank", "$x{0}")
     else:
         where = ("time", "$x{0,0.000} s")
-    draw.add_hover(
-        fig, drawn, [where, ("offset", "$y{0}"), *shares], formatters={"$y": place, "@image": share}
-    )
+    formats = {"$y": place, "@image": amount_hover(most)}
+    draw.add_hover(fig, drawn, [where, ("offset", "$y{0}"), *shares], formatters=formats)
     return fig
 
 

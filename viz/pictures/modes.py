@@ -141,18 +141,8 @@ def _draw_rejected(
         line_width=1.4,
         name="rejected",
     )
-    fig.text(
-        x="t",
-        y="y",
-        text="text",
-        source=source,
-        text_align="align",
-        text_font_size="9.5pt",
-        text_font_style="italic",
-        text_color=NEUTRAL["weak"],
-        **draw.LABEL_GROUND,
-        name="rejected_labels",
-    )
+    style: dict[str, Any] = {"text_font_style": "italic", "text_color": NEUTRAL["weak"]}
+    fig.text(source=source, name="rejected_labels", **_LABELS, **style)
     draw.add_hover(
         fig, [point, span], [("duration", "@low{s} – @high{s}"), ("not a mode", "@why")], visible=False
     )
@@ -160,6 +150,10 @@ def _draw_rejected(
 
 
 _LEAST_WIDTH = 0.01
+_LABELS: dict[str, Any] = {
+    **{"x": "t", "y": "y", "text": "text", "text_align": "align", "text_font_size": "9.5pt"},
+    **draw.LABEL_GROUND,
+}
 
 
 @of_several
@@ -385,17 +379,7 @@ def _draw_modes(
     point = fig.scatter(
         x="t", y="peak", source=source, size=8, fill_color=NEUTRAL["text"], line_color=NEUTRAL["text"]
     )
-    fig.text(
-        x="t",
-        y="y",
-        text="text",
-        source=source,
-        text_align="align",
-        text_font_size="9.5pt",
-        text_color=NEUTRAL["text"],
-        **draw.LABEL_GROUND,
-        name="mode_labels",
-    )
+    fig.text(source=source, name="mode_labels", text_color=NEUTRAL["text"], **_LABELS)
     draw.add_hover(
         fig,
         [point, line],

@@ -35,8 +35,8 @@ from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.target_load import LAYERS, TargetLoad
 from ensembles.viz.common import figures as draw
 from ensembles.viz.common.data_for import of_several
-from ensembles.viz.common.mixed import EMPHASIS, MOVED, add_mixed, mixed_image, mixer, swatches
-from ensembles.viz.common.style import COLOURS, NEUTRAL, NUMBERS_JS, byte_unit
+from ensembles.viz.common.mixed import MOVED, add_mixed, amount_hover, mixed_image, mixer, swatches
+from ensembles.viz.common.style import COLOURS, NEUTRAL, byte_unit
 from ensembles.viz.common.theme import TURNED
 from ensembles.viz.pictures.access_map import layer_of_table, table_of_run
 
@@ -222,16 +222,6 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
     draw.horizontal_legend(fig, swatches(fig, {op: f"{MOVED[op]}: {text}" for op, text in moved.items()}))
     rate = top / (_cell_ns(load) * 1e-9)
     draw.subtitle(fig, f"Strongest colour: {bytes_text(rate)}/s at a target; low rates are enhanced.")
-    share = CustomJSHover(
-        args={"top": rate},
-        code=NUMBERS_JS
-        + f"""
-            const sum = value.reduce((a, b) => a + b, 0);
-            if (value[Number(format)] == 0) return 'none';
-            const whole = top * (Math.min(sum, 255) / 255) ** {1 / EMPHASIS};
-            return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2))) + '/s';
-        """,
-    )
     draw.add_hover(
         fig,
         drawn,
@@ -240,7 +230,7 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
             ("time", "$x{at}"),
             *((op, f"@image{{{number}}}") for number, op in enumerate(shown)),
         ],
-        formatters={"$y": _target_hover(load), "@image": share},
+        formatters={"$y": _target_hover(load), "@image": amount_hover(rate, "/s")},
     )
     return fig
 

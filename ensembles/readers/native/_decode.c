@@ -130,19 +130,15 @@ static int decode(struct block *block, uint8_t *out)
 static PyObject *decode_block(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *from_object, *out_object, *result = NULL;
+    PyObject *result = NULL;
     Py_buffer from, out;
     struct block block;
-    if (!PyArg_ParseTuple(args, "OO", &from_object, &out_object))
+    if (!PyArg_ParseTuple(args, "y*w*", &from, &out))
         return NULL;
-    if (PyObject_GetBuffer(from_object, &from, PyBUF_C_CONTIGUOUS) != 0)
-        return NULL;
-    if (PyObject_GetBuffer(out_object, &out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
-        goto release_from;
     int sound = find_parts(&block, from.buf, from.len);
     if (sound && out.len / (Py_ssize_t)sizeof(struct ensio_event) < (Py_ssize_t)block.events) {
         PyErr_SetString(PyExc_IndexError, "the block has more events than there is room for");
-        goto release_out;
+        goto release;
     }
     Py_BEGIN_ALLOW_THREADS
     if (sound)
@@ -152,9 +148,8 @@ static PyObject *decode_block(PyObject *module, PyObject *args)
         result = PyLong_FromUnsignedLong(block.events);
     else
         PyErr_SetString(PyExc_ValueError, "the block's parts do not fit together");
-release_out:
+release:
     PyBuffer_Release(&out);
-release_from:
     PyBuffer_Release(&from);
     return result;
 }
@@ -162,32 +157,27 @@ release_from:
 static PyObject *unshuffle(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *from_object, *out_object, *result = NULL;
+    PyObject *result = NULL;
     Py_buffer from, out;
     Py_ssize_t first;
     int width;
-    if (!PyArg_ParseTuple(args, "OniO", &from_object, &first, &width, &out_object))
+    if (!PyArg_ParseTuple(args, "y*niw*", &from, &first, &width, &out))
         return NULL;
-    if (PyObject_GetBuffer(from_object, &from, PyBUF_C_CONTIGUOUS) != 0)
-        return NULL;
-    if (PyObject_GetBuffer(out_object, &out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
-        goto release_from;
     if (width != 1 && width != 2 && width != 4 && width != 8) {
         PyErr_SetString(PyExc_ValueError, "items have 1, 2, 4 or 8 bytes");
-        goto release_out;
+        goto release;
     }
     const Py_ssize_t items = from.len / width, count = out.len / width;
     if (items * width != from.len || count * width != out.len || first < 0 || count > items - first) {
         PyErr_SetString(PyExc_ValueError, "there are fewer items");
-        goto release_out;
+        goto release;
     }
     Py_BEGIN_ALLOW_THREADS
     put_together(from.buf, (size_t)items, (size_t)first, (size_t)count, width, out.buf);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
-release_out:
+release:
     PyBuffer_Release(&out);
-release_from:
     PyBuffer_Release(&from);
     return result;
 }
@@ -202,23 +192,19 @@ static void shuffle_all(const uint8_t *plain, size_t items, size_t count, int wi
 static PyObject *shuffle(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *from_object, *out_object, *result = NULL;
+    PyObject *result = NULL;
     Py_buffer from, out;
     int width, alike = 0;
-    if (!PyArg_ParseTuple(args, "OiO", &from_object, &width, &out_object))
+    if (!PyArg_ParseTuple(args, "y*iw*", &from, &width, &out))
         return NULL;
-    if (PyObject_GetBuffer(from_object, &from, PyBUF_C_CONTIGUOUS) != 0)
-        return NULL;
-    if (PyObject_GetBuffer(out_object, &out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
-        goto release_from;
     if (width != 1 && width != 2 && width != 4 && width != 8) {
         PyErr_SetString(PyExc_ValueError, "items have 1, 2, 4 or 8 bytes");
-        goto release_out;
+        goto release;
     }
     const Py_ssize_t items = out.len / width, count = from.len / width;
     if (items * width != out.len || count * width != from.len || count > items || count == 0) {
         PyErr_SetString(PyExc_ValueError, "there are more items than room for them");
-        goto release_out;
+        goto release;
     }
     Py_BEGIN_ALLOW_THREADS
     const uint8_t *const bytes = from.buf;
@@ -231,9 +217,8 @@ static PyObject *shuffle(PyObject *module, PyObject *args)
     }
     Py_END_ALLOW_THREADS
     result = PyBool_FromLong(!alike);
-release_out:
+release:
     PyBuffer_Release(&out);
-release_from:
     PyBuffer_Release(&from);
     return result;
 }

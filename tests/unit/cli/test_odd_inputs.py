@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands_here import executed
 from project import BUILD
 from synthetic_runs import synthetic_run
 
@@ -33,8 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def odd_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose file, program and arguments have odd names: recorded from a real program."""
     folder = tmp_path_factory.mktemp("odd")
-    library = BUILD
-    library = library / "lib" / "libensio-preload.so"
+    library = BUILD / "lib" / "libensio-preload.so"
     if not library.exists():
         pytest.fail(f"{library} is not built; run ./dev setup")
     program = folder / f"program {ODD}"
@@ -58,14 +58,13 @@ def ensio(*arguments: str | Path, **environment: str) -> subprocess.CompletedPro
     return done
 
 
-def refused(*arguments: str | Path, **environment: str) -> str:
+def refused(*arguments: str | Path) -> str:
     """The sentence with which a command refuses its arguments."""
-    done = ensio(*arguments, **environment)
-    told = done.stderr.decode()
-    assert (done.returncode, done.stdout, told.count("\n")) == (2, b"", 1), done
-    assert told.startswith("ensio: ")
-    assert len(told) < 500
-    return told[7:-1]
+    done = executed(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+    assert done.stderr.startswith("ensio: ")
+    assert len(done.stderr) < 507
+    return done.stderr[7:-1]
 
 
 def test_printable_keeps_letters_and_escapes_the_rest() -> None:
@@ -113,10 +112,12 @@ def test_count_of_a_replay_that_is_none(option: str, text: str, problem: str) ->
     ],
     ids=["open brackets", "brackets", "digits"],
 )
-def test_pattern_that_overtaxes_the_parser(tmp_path: Path, toml: str, problem: str) -> None:
-    build = BUILD
+def test_pattern_that_overtaxes_the_parser(
+    tmp_path: Path, toml: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
     (tmp_path / "deep.toml").write_text(toml)
-    assert problem in refused("replay", tmp_path / "deep.toml", PATH=f"{build / 'bin'}:{os.environ['PATH']}")
+    assert problem in refused("replay", tmp_path / "deep.toml")
 
 
 @pytest.mark.parametrize(

@@ -7,94 +7,55 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_io import MIB, Made, io_run
+from made_patterns import model, operation, pattern, simulated, span_s, stage
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.rules import disk_waits
 from ensembles.diagnosis.rules.one_run import misaligned, whole_in_stripes
-from ensembles.workloads.patterns import expand
-from ensembles.workloads.patterns.reading import read_pattern
-from ensembles.workloads.simulation.models import read_model
-from ensembles.workloads.simulation.simulate import simulate
 
-STEPS = """
-title = "eight tasks write records to a shared file"
-layer = "posix"
-[parameters]
-tasks = 8
-tasks_per_node = 2
-reopen = 0
-slack = 0
-compute_ms = 0
-[files.data]
-path = "data.dat"
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "open"
-file = "data"
-when = "reopen == 0"
-[[phases]]
-name = "step"
-repetitions = 8
-barrier = "repetition"
-[[phases.operations]]
-call = "task.compute"
-duration_ns = "compute_ms * 1000000"
-when = "compute_ms > 0"
-[[phases.operations]]
-call = "open"
-file = "data"
-when = "reopen == 1"
-[[phases.operations]]
-call = "write_at"
-file = "data"
-times = 16
-offset = "((repetition * 16 + call) * tasks + rank) * 2 * MiB"
-size = "MiB + (call % 2) * slack"
-[[phases.operations]]
-call = "close"
-file = "data"
-when = "reopen == 1"
-"""
+RECORDS = "((repetition * 16 + call) * tasks + rank)"
 
 
-def simulated(
-    folder: Path, settings: dict[str, float], faults: dict[str, float], **parameters: int
-) -> en.Run:
-    folder.mkdir()
-    (folder.parent / "p.toml").write_text(STEPS)
-    plan = expand(read_pattern(folder.parent / "p.toml"), parameters)
-    model = read_model("healthy", [f"{name}={strength}" for name, strength in faults.items()]).with_settings(
-        settings, "test"
+def steps(at: str = f"{RECORDS} * 2 * MiB", size: str = "MiB + (call % 2) * slack") -> str:
+    return pattern(
+        stage("open", operation("open", when="reopen == 0")),
+        stage(
+            "step",
+            operation("task.compute", duration_ns="compute_ms * 1000000", when="compute_ms > 0"),
+            operation("open", when="reopen == 1"),
+            operation("write_at", times=16, offset=at, size=size),
+            operation("close", when="reopen == 1"),
+            repetitions=8,
+            barrier="repetition",
+        ),
+        **{"tasks": 8, "tasks_per_node": 2, "reopen": 0, "slack": 0, "shift": 0, "compute_ms": 0},
     )
-    simulate(plan, model, folder, seed=3)
-    return en.open(str(folder))
+
+
+UNCACHED = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
+CACHED = {"cache_MiB": 256.0, "stripe_count": 4, "stripe_MiB": 1, "absorb_MB_per_s": 4000.0}
+
+
+def made(folder: Path, settings: dict[str, float], *faults: str, **parameters: int) -> en.Run:
+    return simulated(folder, steps(), model(faults, **settings), seed=3, **parameters)
 
 
 @pytest.mark.parametrize("strength", [0.0, 1.0])
 def test_a_close_that_costs_more_than_its_flush_is_found(strength: float, tmp_path: Path) -> None:
-    uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
-    run = simulated(tmp_path / "run", uncached, {"close-cost": strength}, reopen=1)
+    run = made(tmp_path / "run", UNCACHED, f"close-cost={strength}", reopen=1)
     found = diagnose(run, [disk_waits.close_cost])
     assert [finding.id for finding in found.findings] == ["close-cost"] * bool(strength)
     assert not found.not_examined
     if strength:
-        spans = [
-            simulated(tmp_path / name, uncached, {"close-cost": cost}, reopen=1)
-            for name, cost in (("with", strength), ("without", 0.0))
-        ]
-        cost_s = (
-            np.subtract(*[np.ptp([each.events.start[0], each.events.end.max()]) for each in spans]) * 1e-9
-        )
+        cost_s = span_s(run) - span_s(made(tmp_path / "without", UNCACHED, reopen=1))
         low, high = found.findings[0].gain_s
         assert low <= cost_s <= 1.1 * high
 
 
 def test_a_close_after_absorbed_writes_is_refused_with_what_to_record(tmp_path: Path) -> None:
-    cached = {"cache_MiB": 256.0, "stripe_count": 4, "stripe_MiB": 1, "absorb_MB_per_s": 4000.0}
-    run = simulated(tmp_path / "run", cached, {"close-cost": 1.0}, reopen=1)
+    run = made(tmp_path / "run", CACHED, "close-cost=1.0", reopen=1)
     found = diagnose(run, [disk_waits.close_cost])
     assert not found.findings
     (refused,) = found.not_examined
@@ -102,44 +63,34 @@ def test_a_close_after_absorbed_writes_is_refused_with_what_to_record(tmp_path: 
 
 
 def test_ends_inside_stripes_are_left_to_a_second_run(tmp_path: Path) -> None:
-    uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
-    fault = {"misaligned-requests": 1.0}
-    found = diagnose(simulated(tmp_path / "run", uncached, fault, slack=4096), [misaligned])
+    run = made(tmp_path / "run", UNCACHED, "misaligned-requests=1.0", slack=4096)
+    found = diagnose(run, [misaligned])
     (refused,) = found.not_examined
     assert (found.findings, refused.id, refused.suspected) == ((), "misaligned-requests", False)
     assert refused.at_most_s > 0.02 * found.run_s
 
 
 def test_aligned_ends_are_clean(tmp_path: Path) -> None:
-    uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
-    found = diagnose(simulated(tmp_path / "run", uncached, {}), [misaligned])
+    found = diagnose(made(tmp_path / "run", UNCACHED), [misaligned])
     assert (found.findings, found.not_examined) == ((), ())
 
 
 def test_closes_that_computation_could_hide_are_found_with_less_confidence(tmp_path: Path) -> None:
     # The cache takes all bytes, each close waits for their flush, and the program computes in between.
-    cached = {"cache_MiB": 256.0, "stripe_count": 4, "stripe_MiB": 1, "absorb_MB_per_s": 4000.0}
-    runs = [simulated(tmp_path / f"{again}", cached, {}, reopen=again, compute_ms=400) for again in (1, 0)]
+    runs = [made(tmp_path / f"{again}", CACHED, reopen=again, compute_ms=400) for again in (1, 0)]
     (found,) = diagnose(runs[0], [disk_waits.close_cost]).findings
     assert (found.id, found.confidence) == ("close-cost", pytest.approx(0.76))
-    spans = [np.ptp([each.events.start[0], each.events.end.max()]) * 1e-9 for each in runs]
     low, high = found.gain_s
-    assert low <= spans[0] - spans[1] <= 1.1 * high
+    assert low <= span_s(runs[0]) - span_s(runs[1]) <= 1.1 * high
     assert not diagnose(runs[1], [disk_waits.close_cost]).findings
 
 
 def test_records_that_stripes_hold_whole_are_aligned_and_shifted_ones_are_not(tmp_path: Path) -> None:
     # Four records of 256 KiB for each stripe: of their 8 ends, 6 are inside.
     def ends(name: str, **parameters: int) -> tuple[en.Run, np.ndarray]:
-        small = STEPS.replace("2 * MiB", "(MiB + slack) / 4 + shift").replace(
-            "MiB + (call % 2) * slack", "MiB / 4"
-        )
-        (tmp_path / "s.toml").write_text(small.replace("slack = 0", "slack = 0\nshift = 0"))
-        folder = tmp_path / name
-        folder.mkdir()
-        model = read_model("healthy", []).with_settings({"stripe_MiB": 1, "stripe_count": 4}, "test")
-        simulate(expand(read_pattern(tmp_path / "s.toml"), parameters), model, folder, seed=3)
-        run = en.open(str(folder))
+        small = steps(f"{RECORDS} * MiB / 4 + shift", "MiB / 4")
+        machine = model(stripe_MiB=1, stripe_count=4)
+        run = simulated(tmp_path / name, small, machine, seed=3, **parameters)
         case = case_of(run, run.summarize(dict(misaligned.NEEDS))[SUMMARY])
         return run, whole_in_stripes(case, case.evidence.ends.columns(), np.array([1 << 20]))
 

@@ -4,57 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from made_patterns import OPEN, model, operation, pattern, simulated, stage
 
 import ensembles as en
 from ensembles.diagnosis.case import Case, p_of_largest
 from ensembles.diagnosis.evidence import Evidence, size_classes
 from ensembles.summaries.keyed_sums import KeyedSums
-from ensembles.workloads.patterns import expand
-from ensembles.workloads.patterns.reading import read_pattern
-from ensembles.workloads.simulation.models import read_model
-from ensembles.workloads.simulation.simulate import simulate
 
-PATTERN = """
-title = "four tasks write and read"
-layer = "posix"
-[parameters]
-tasks = 4
-tasks_per_node = 2
-[files.data]
-path = "data.dat"
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "open"
-file = "data"
-[[phases]]
-name = "write"
-repetitions = 3
-[[phases.operations]]
-call = "write_at"
-file = "data"
-times = 2
-offset = "(repetition * tasks + rank) * 2 * MiB + call * MiB"
-size = "MiB"
-[[phases]]
-name = "read"
-[[phases.operations]]
-call = "read_at"
-file = "data"
-times = 4
-offset = "call * MiB"
-size = "MiB"
-"""
+RECORDS = "(repetition * tasks + rank) * 2 * MiB + call * MiB"
+PATTERN = pattern(
+    OPEN,
+    stage("write", operation("write_at", times=2, offset=RECORDS, size="MiB"), repetitions=3),
+    stage("read", operation("read_at", times=4, offset="call * MiB", size="MiB")),
+    tasks=4,
+    tasks_per_node=2,
+)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> en.Run:
-    folder = tmp_path_factory.mktemp("evidence")
-    (folder / "p.toml").write_text(PATTERN)
-    model = read_model("healthy", []).with_settings({"stripe_count": 1, "cache_MiB": 0}, "test")
-    (folder / "run").mkdir()
-    simulate(expand(read_pattern(folder / "p.toml"), {}), model, folder / "run", seed=1)
-    return en.open(str(folder / "run"))
+    machine = model(stripe_count=1, cache_MiB=0)
+    return simulated(tmp_path_factory.mktemp("evidence") / "run", PATTERN, machine)
 
 
 def test_tables_hold_every_call_once(run):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_io import MIB, Made, io_run
+from made_patterns import OPEN, model, operation, pattern, simulated, span_s, stage
 
 import ensembles as en
 from calibration.habits.catalogue import HABITS
@@ -16,64 +17,41 @@ from calibration.habits.measured import Measured
 from ensembles.diagnosis import slow_calls
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.rules import disk_waits
-from ensembles.workloads.patterns import expand
-from ensembles.workloads.patterns.reading import read_pattern
-from ensembles.workloads.simulation.models import read_model
-from ensembles.workloads.simulation.simulate import simulate, simulated_span_s
 
-PROGRAM = """
-title = "tasks write records to a shared file, and read them back"
-layer = "posix"
-[parameters]
-tasks = 24
-tasks_per_node = 8
-[files.data]
-path = "data.dat"
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "open"
-file = "data"
-[[phases]]
-name = "step"
-repetitions = 8
-barrier = "repetition"
-[[phases.operations]]
-call = "write_at"
-file = "data"
-times = 4
-offset = "((repetition * 4 + call) * tasks + rank) * MiB"
-size = "MiB"
-"""
+RECORDS = "((repetition * 4 + call) * tasks + rank) * MiB"
+PROGRAM = pattern(
+    OPEN,
+    stage(
+        "step",
+        operation("write_at", times=4, offset=RECORDS, size="MiB"),
+        repetitions=8,
+        barrier="repetition",
+    ),
+    tasks=24,
+    tasks_per_node=8,
+)
 MACHINE = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1, "call_noise": 0.2, "target_MB_per_s": 200}
 
 
-def simulated(folder: Path, faults: dict[str, float], **parameters: int) -> tuple[en.Run, float]:
-    """Return the run, and what its faults cost."""
-    folder.mkdir()
-    (folder.parent / "p.toml").write_text(PROGRAM)
-    plan = expand(read_pattern(folder.parent / "p.toml"), parameters)
-    model, healthy = (
-        read_model("healthy", [f"{name}={value * on}" for name, value in faults.items()]).with_settings(
-            MACHINE | {"straggler_node": 1}, "test"
-        )
-        for on in (1, 0)
-    )
-    simulate(plan, model, folder, seed=5)
-    return en.open(str(folder)), simulated_span_s(plan, model, 5) - simulated_span_s(plan, healthy, 5)
+def on_nodes(folder: Path, fault: float, tasks: int) -> en.Run:
+    """A run whose second node is slow."""
+    machine = model([f"straggler-node={fault}"], **MACHINE, straggler_node=1)
+    return simulated(folder, PROGRAM, machine, seed=5, tasks=tasks)
 
 
 @pytest.mark.parametrize("tasks", [16, 24])
 def test_a_slow_node_of_few_is_found_if_its_tasks_are_slower_than_all_others(
     tasks: int, tmp_path: Path
 ) -> None:
-    run, cost_s = simulated(tmp_path / "slow", {"straggler-node": 0.4}, tasks=tasks)
+    run = on_nodes(tmp_path / "slow", 0.4, tasks)
+    without = on_nodes(tmp_path / "healthy", 0.0, tasks)
+    cost_s = span_s(run) - span_s(without)
     (found,) = diagnose(run, [slow_calls.node]).findings
     assert found.where.ranks == ((8, 15),)
     assert found.confidence == pytest.approx(0.76)
     low, high = found.gain_s
     assert 0.5 * cost_s <= low <= high <= 2 * cost_s
-    healthy = diagnose(simulated(tmp_path / "healthy", {}, tasks=tasks)[0], [slow_calls.node])
+    healthy = diagnose(without, [slow_calls.node])
     assert not healthy.findings
     assert "4 nodes" in healthy.not_examined[0].reason
 

@@ -4,39 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ensembles as en
+from made_patterns import OPEN, model, operation, pattern, simulated, stage
+
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Where
 from ensembles.diagnosis.rules import not_io
-from ensembles.workloads.patterns import expand
-from ensembles.workloads.patterns.reading import read_pattern
-from ensembles.workloads.simulation.models import read_model
-from ensembles.workloads.simulation.simulate import simulate
 
-MOSTLY_COMPUTING = """
-title = "four tasks compute, and write a little"
-layer = "posix"
-[parameters]
-tasks = 4
-[files.data]
-path = "data.dat"
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "open"
-file = "data"
-[[phases]]
-name = "step"
-repetitions = 3
-[[phases.operations]]
-call = "task.compute"
-duration_ns = "1000 * ms"
-[[phases.operations]]
-call = "write_at"
-file = "data"
-offset = "rank * MiB"
-size = "MiB"
-"""
+MOSTLY_COMPUTING = pattern(
+    OPEN,
+    stage(
+        "step",
+        operation("task.compute", duration_ns="1000 * ms"),
+        operation("write_at", offset="rank * MiB", size="MiB"),
+        repetitions=3,
+    ),
+    tasks=4,
+)
 
 
 def test_ranks_stand_in_parentheses_only_where_they_are_known() -> None:
@@ -45,10 +28,7 @@ def test_ranks_stand_in_parentheses_only_where_they_are_known() -> None:
 
 
 def test_the_place_of_little_io_names_the_tasks(tmp_path: Path) -> None:
-    (tmp_path / "p.toml").write_text(MOSTLY_COMPUTING)
-    (tmp_path / "run").mkdir()
-    plan = expand(read_pattern(tmp_path / "p.toml"), {})
-    simulate(plan, read_model("healthy", []), tmp_path / "run", seed=1)
-    (found,) = diagnose(en.open(str(tmp_path / "run")), [not_io.rule]).findings
+    run = simulated(tmp_path / "run", MOSTLY_COMPUTING, model())
+    (found,) = diagnose(run, [not_io.rule]).findings
     assert found.id == "not-io"
     assert str(found.where) == "calls, in 4 tasks (0-3)"

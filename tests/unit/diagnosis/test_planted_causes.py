@@ -52,6 +52,7 @@ def test_a_strong_cause_is_the_first_finding_and_its_gain_is_near_the_measured_o
     (cause,) = truth["causes"]
     first = found.findings[0]
     assert (first.id, first.severity) == (name, "critical")
+    assert "strided-readahead" not in {finding.id for finding in found.findings} - {name}
     assert not re.search(r"\b1 of [\d,]+ tasks make\b", first.title)  # one task makes
     low, high = first.gain_s
     assert 0.4 * low <= cause["alone_s"] <= 2.5 * high
@@ -68,6 +69,7 @@ def test_a_strong_cause_is_the_first_finding_and_its_gain_is_near_the_measured_o
 def test_what_one_run_cannot_show_is_said_with_its_cost_and_what_to_record(name, tmp_path):
     found = en.diagnose(planted(name, tmp_path / "run"))
     assert name not in {finding.id for finding in found.findings if finding.severity != "note"}
+    assert "strided-readahead" not in {finding.id for finding in found.findings}
     (reason,) = (each.reason for each in found.not_examined if each.id == name)
     assert "could cost up to" in reason
     assert "record" in reason

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_patterns import OPEN, model, operation, pattern, simulated, stage
 
 import ensembles as en
 from ensembles.diagnosis import slow_calls
@@ -13,58 +14,37 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.slow_calls import LEAST_Z, z_of_largest
 from ensembles.model.units import seconds_text
-from ensembles.workloads.patterns import expand
-from ensembles.workloads.patterns.reading import read_pattern
-from ensembles.workloads.simulation.models import read_model
-from ensembles.workloads.simulation.simulate import simulate
 
-WRITES = """
-title = "tasks write to a shared file in steps"
-layer = "posix"
-[parameters]
-tasks = 32
-tasks_per_node = 4
-[files.data]
-path = "data"
-[[phases]]
-name = "open"
-[[phases.operations]]
-call = "open"
-file = "data"
-[[phases]]
-name = "step"
-repetitions = 4
-barrier = "repetition"
-[[phases.operations]]
-call = "write_at"
-file = "data"
-times = 8
-offset = "((repetition * 8 + call) * tasks + rank) * MiB"
-size = "MiB"
-"""
+RECORDS = "((repetition * 8 + call) * tasks + rank) * MiB"
+WRITES = pattern(
+    OPEN,
+    stage(
+        "step",
+        operation("write_at", times=8, offset=RECORDS, size="MiB"),
+        repetitions=4,
+        barrier="repetition",
+    ),
+    tasks=32,
+    tasks_per_node=4,
+)
 
 
-def simulated(folder: Path, faults: list[str], **settings: float) -> en.Run:
-    folder.mkdir()
-    pattern = folder.parent / f"{folder.name}.toml"
-    pattern.write_text(WRITES)
+def written(folder: Path, faults: list[str], **settings: float) -> en.Run:
     machine = {"cache_MiB": 0.0, "stripe_count": 1, "call_noise": 0.2, **settings}
-    model = read_model("healthy", faults).with_settings(machine, "test")
-    simulate(expand(read_pattern(pattern)), model, folder, seed=2)
-    return en.open(str(folder))
+    return simulated(folder, WRITES, model(faults, **machine), seed=2)
 
 
 def test_a_slow_task_behind_one_target_is_found_by_its_first_calls(tmp_path: Path) -> None:
     # All tasks wait for the target: the slow one begins its last calls when the others have left it.
-    slow = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9)
+    slow = written(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9)
     (found,) = diagnose(slow, [slow_calls.task]).findings
     assert found.where.ranks == ((9, 9),)
-    assert not diagnose(simulated(tmp_path / "healthy", []), [slow_calls.task]).findings
+    assert not diagnose(written(tmp_path / "healthy", []), [slow_calls.task]).findings
 
 
 def test_what_is_said_of_a_slow_task_can_be_computed_with_numpy(tmp_path: Path) -> None:
     """Its time, and that of as many calls by the median of the other tasks' means in phase and function."""
-    run = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9, stripe_count=16)
+    run = written(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9, stripe_count=16)
     (found,) = diagnose(run, [slow_calls.task]).findings
     events = run.events
     mine_ns = others_ns = 0.0

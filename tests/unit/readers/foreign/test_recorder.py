@@ -9,7 +9,7 @@ import pytest
 from made_recorder_traces import MadeCall, MadeTrace
 
 import ensembles as en
-from ensembles.readers.foreign.recorder.signatures import GrammarError, expand, parse_grammar
+from ensembles.readers.foreign.recorder.source import GrammarError, expand, parse_grammar
 
 LAYOUTS = [
     {"version": "2.3.3"},
