@@ -165,8 +165,9 @@ def main() -> None:
     """Print the measures of a file of answers."""
     truth = json.loads(Path(__file__).with_name("truth.json").read_text())
     answers = json.loads(Path(sys.argv[1]).read_text())
-    rows = measures([Judged(truth[run], answers.get(run, {"findings": []})) for run in truth])
-    for what, result, _ in rows:
+    print(f"{len(truth.keys() & answers.keys())} of {len(truth)} runs have an answer")
+    judged = [Judged(truth[run], answers.get(run, {"findings": []})) for run in truth]
+    for what, result, _ in measures(judged):
         print(f"{what:<70} {result}")
 
 

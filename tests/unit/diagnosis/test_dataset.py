@@ -48,6 +48,7 @@ def test_the_scorer_alone_scores_any_answers(folder: Path) -> None:
     assert planted
     assert f"{planted} of {planted} (100%)" in scored(folder, right)
     assert f"0 of {planted} (0%)" in scored(folder, {})
+    assert scored(folder, {}).startswith(f"0 of {len(truth)} ")  # have an answer
     assert scored(folder, json.loads((folder / "answers/ensio.json").read_text()))
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from packaging.requirements import Requirement
 
 FOR_DEVELOPERS = {"browser", "docs", "hub", "lint", "release", "test"}
-LIKE_OURS = re.compile(r"\b(BSD|MIT|ISC|Apache|PSF|Python Software|MPL-2|LGPL|Redistribution and use)")
+LIKE_OURS = re.compile(r"\b(BSD|MIT|ISC|HPND|Apache|PSF|Python Software|MPL-2|LGPL|Redistribution and use)")
 BINDS_OURS = re.compile(r"\bA?GPL|(?<!Lesser )General Public License")
 
 

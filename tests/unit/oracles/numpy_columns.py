@@ -29,7 +29,7 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
     }
     for name, (numbers, stored_numbers) in tables.items():
         if name in out:
-            np.take(numbers, stored_numbers, out=out[name], mode="clip")
+            np.take(numbers, stored_numbers.astype(np.intp), out=out[name], mode="clip")
     if not _decode_times(decoding, raw, out) or (len(raw) and raw["moved"].max() > LARGEST_MOVED_BYTES):
         return None
     unknown_calls = len(raw) - int(np.count_nonzero(out["call"]))

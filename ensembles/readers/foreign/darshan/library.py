@@ -35,9 +35,7 @@ _RECORDS = {
     "PNETCDF_FILE": ("struct darshan_pnetcdf_file", "pnetcdf_file"),
     "PNETCDF_VAR": ("struct darshan_pnetcdf_var", "pnetcdf_var"),
 }
-"""Modules of counters: type of their records, and prefix of the variables with the counters' names.
-
-Before Darshan 3.5 the library does not know DFS and DAOS."""
+"""Modules of counters: type of their records, and prefix of the variables with the counters' names."""
 
 _OTHER_RECORDS = {"LUSTRE": "struct darshan_lustre_record", "HEATMAP": "struct darshan_heatmap_record"}
 _COMPONENT_COUNTERS = 7
@@ -52,7 +50,7 @@ def _unusable(reason: str) -> MissingLibrary:
     """Make the error for a package that does not fit: what is used of a wheel of it serves every Python."""
     return MissingLibrary(
         f"Darshan logs cannot be read: the package darshan {_version()} {reason}: pip install --no-deps "
-        f"--upgrade --only-binary :all: --python-version 3.12 --target {get_path('purelib')} 'darshan>=3.4.6'"
+        f"--upgrade --only-binary :all: --python-version 3.12 --target {get_path('purelib')} 'darshan>=3.5'"
     )
 
 
@@ -115,16 +113,17 @@ def load() -> tuple[Any, Any]:
     beside = os.path.join(escape(os.path.dirname(folder)), "darshan.libs", "libdarshan-util*.so*")
     bundled = glob(beside)
     try:
-        return ffi, ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
+        library = ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
     except OSError as error:
         reason = str(error).partition("\n")[0].partition(".  ")[0]
         raise _unusable(f"came without its library ({reason})") from error
+    _ = library.dfs_counter_names  # older ones pass over what DAOS did
+    return ffi, library
 
 
 def warm_up() -> None:
     """Parse the types and read the names of counters, so that forked processes find them done."""
     ffi, library = load()
-    known = [names for names in _RECORDS.values() if hasattr(library, f"{names[1]}_counter_names")]
     for kind in (
         "struct ensio_fd *",
         "struct darshan_job *",
@@ -133,13 +132,13 @@ def warm_up() -> None:
         "int *",
         "char[]",
         "void **",
-        *(f"{record} *" for record, _ in known),
+        *(f"{record} *" for record, _ in _RECORDS.values()),
     ):
         ffi.typeof(kind)
     for name in ("open", "get_job", "get_exe", "get_modules", "get_name_records", "get_record", "get_mod"):
         getattr(library, f"darshan_log_{name}")
     _ = library.darshan_free
-    for _, prefix in known:
+    for _, prefix in _RECORDS.values():
         _listed(f"{prefix}_counter_names")
         _listed(f"{prefix}_f_counter_names")
 

@@ -160,7 +160,7 @@ def _leniently(line: bytes) -> Record | None:
         told = json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
         told["args"] = _plain(told.get("args"))
         return msgspec.convert(told, Record, strict=False)
-    except (ValueError, RecursionError, AttributeError, TypeError, OverflowError):
+    except (msgspec.MsgspecError, ValueError, RecursionError, AttributeError, TypeError, OverflowError):
         return None
 
 

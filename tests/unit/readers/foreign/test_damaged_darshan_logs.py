@@ -253,7 +253,7 @@ def test_a_library_that_is_missing_or_does_not_fit_is_no_damage(
     with pytest.raises(MissingLibrary, match=words) as caught:
         en.open(path)
     assert "damaged" not in str(caught.value)
-    assert re.search(r"pip install .* --target \S+/site-packages 'darshan>=3.4.6'$", str(caught.value))
+    assert re.search(r"pip install .* --target \S+/site-packages 'darshan>=3.5'$", str(caught.value))
 
 
 def test_an_archive_is_not_called_damaged_where_the_library_is_missing(
