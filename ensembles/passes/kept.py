@@ -26,7 +26,7 @@ from ensembles.files.untrusted import MOST_PART_BYTES, inflate
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 
-VERSION = 15
+VERSION = 16
 """Version of the bytes and of what they mean. Raise it if a summary that is kept changes its results or its
 attributes: results of other versions are computed again. If one kind of summary changes, a larger
 `Summary.meaning` is enough."""

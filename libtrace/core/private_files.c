@@ -140,6 +140,16 @@ int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state)
     return is_emulated && &__libc_single_threaded && __libc_single_threaded ? what(state) : result;
 }
 
+long ensio_descriptor_name(int fd, char *to, uint32_t room)
+{
+    char link[64];
+    struct ensio_string name = ensio_string_in(link, sizeof link);
+    ensio_add(&name, "/proc/thread-self/fd/");
+    ensio_add_number(&name, (unsigned)fd);
+    const long length = ensio_raw_readlink(link, to, room);
+    return length > 0 ? length : 0;
+}
+
 int ensio_private_open(const char *path, int flags, unsigned mode)
 {
     int fd = ensio_raw_open(path, flags, mode);

@@ -26,6 +26,10 @@ void ensio_private_files_start(int begins);
  * closed to make room. The number may be 0, 1 or 2. */
 int ensio_private_open(const char *path, int flags, unsigned mode);
 
+/* The kernel's name for the open file of this thread's descriptor: its length. A file without a path (a socket, a pipe)
+ * has a name that does not begin with a slash, a descriptor that is not open none. */
+long ensio_descriptor_name(int fd, char *to, uint32_t room);
+
 /* Calls `each` for every line of a small file until it returns nonzero; `each` may change the line. Lines longer than
  * any that the kernel writes are skipped. The caller holds the lock and is in ensio_with_private_files. */
 void ensio_private_each_line(const char *path, int (*each)(char *line, void *state), void *state);

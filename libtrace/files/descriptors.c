@@ -6,6 +6,7 @@
 #include "paths.h"
 
 #include <core/lock.h>
+#include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
 #include <core/recorder.h>

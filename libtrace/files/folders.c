@@ -3,6 +3,7 @@
 #include "descriptors.h"
 
 #include <core/memory.h>
+#include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
 
@@ -72,16 +73,6 @@ static uint32_t id_of(const char *text, uint32_t length)
         return ENSIO_NO_FOLDER;
     *place = (uintptr_t)&folder->name;
     return last_id = folder->id;
-}
-
-long ensio_descriptor_name(int fd, char *to, uint32_t room)
-{
-    char link[64];
-    struct ensio_string name = ensio_string_in(link, sizeof link);
-    ensio_add(&name, "/proc/thread-self/fd/");
-    ensio_add_number(&name, (unsigned)fd);
-    const long length = ensio_raw_readlink(link, to, room);
-    return length > 0 ? length : 0;
 }
 
 /* Asks the kernel for the name of a folder. What it says is kept only if the descriptor was not bound again since

@@ -16,10 +16,6 @@ uint32_t ensio_folder_known(int fd);
 /* The name of a known folder; NULL for ENSIO_NO_FOLDER. */
 const struct ensio_kept *ensio_folder_name(uint32_t id);
 
-/* The kernel's name for the open file of a descriptor: its length. A file without a path (a socket, a pipe) has a name
- * that does not begin with a slash, a descriptor that is not open none. */
-long ensio_descriptor_name(int fd, char *to, uint32_t room);
-
 /* Any folder, or its name, may have changed. */
 void ensio_folders_forget(void);
 

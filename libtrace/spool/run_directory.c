@@ -4,7 +4,6 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/site_settings.h>
-#include <files/folders.h>
 #include <time/clock.h>
 
 #include <dirent.h>

@@ -313,7 +313,7 @@ def test_calls_that_are_no_mode_are_drawn_with_the_reason() -> None:
 
 
 def test_shoulders_and_calls_without_a_peak_are_drawn_too() -> None:
-    wide, narrow = (ndtri((np.arange(n) + 0.5) / n) for n in (4000, 800))
+    wide, narrow = (ndtri((np.arange(n) + 0.5) / n) for n in (4000, 650))
     ensemble = en.Ensemble(np.concatenate([np.exp(0.2 * wide), 1.5 * np.exp(0.08 * narrow)]))
     (found,) = ensemble.modes().shoulders
     fig = viz.modes(ensemble)
