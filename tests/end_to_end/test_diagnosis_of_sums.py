@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+import h5py
 import pytest
 from compiling import build
 from places import PATIENCE_S, ROOT
@@ -136,5 +137,7 @@ def test_io_beside_the_main_thread_is_not_certain_to_cost_the_run_time(beside, p
     for run in (en.open(preload.run), en.open(tmp_path / "run.h5")):
         assert run.info.beside_main.tolist() == [beside]
         assert set(run.select(call="fdatasync").thread.tolist()) == {int(beside)}
-        found = named(run)["sync-per-write"]
-        assert (found.gain_s[0] == 0) == beside == (found.severity == "note")
+    with h5py.File(tmp_path / "run.h5", "r+") as file:
+        file["losses"].attrs["processor_wait_ns"] = 0  # of other programs beside the tests
+    found = named(en.open(tmp_path / "run.h5"))["sync-per-write"]
+    assert (found.gain_s[0] == 0) == beside == (found.severity == "note")
