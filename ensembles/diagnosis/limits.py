@@ -7,7 +7,6 @@ they do on runs that played no part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 
@@ -46,7 +45,7 @@ WIDE_BYTES = 16 * MIB
 """Bytes that are work for several targets at once."""
 
 
-NORMAL_90 = NormalDist().inv_cdf(0.95)
+NORMAL_90 = 1.6448536269514722
 """Standard deviations of a normal distribution that are half its 90 % interval."""
 
 

@@ -10,7 +10,6 @@ fast without writes between them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ LEAST_READS = HEALTHY_READS + 2
 """Of a strided run that can be judged: one read alone cannot get worse."""
 
 
-_OF_MEDIAN = 1 / NormalDist().inv_cdf(0.75)
+_OF_MEDIAN = 1.482602218505602
 """Ratio of the standard deviation to the median absolute deviation of a normal distribution."""
 
 
