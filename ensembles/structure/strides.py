@@ -90,9 +90,6 @@ def _layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
     return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
 
 
-__all__ = ["COLUMNS", "MOST_KINDS", "ROW", "StridedReads"]
-
-
 class StridedReads(Summary):
     """A mergeable summary: the strided reads of a run.
 
