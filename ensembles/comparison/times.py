@@ -208,7 +208,8 @@ def sums_of_run(run: Run) -> ComparedSums:
         if in_io.critical_path_s is not None:
             found["critical_path_s"] = in_io.critical_path_s
     if not run.info.live_together:
-        lives = [(each.rank, each.start_unix_ns, each.end_unix_ns) for each in run.info.processes]
+        ranked = [each for each in run.info.processes if each.rank >= 0]
+        lives = [(each.rank, each.start_unix_ns, each.end_unix_ns) for each in ranked]
         alive_ns = unions_ns(*np.array(lives, np.int64).T)[1]
         found["tasks_at_once"] = max(round(1e-9 * float(alive_ns.sum()) / run.length_s, 2), 1.0)
     found |= _sums_of_counters(run.counters)
