@@ -16,7 +16,6 @@ from ensembles.passes.summary import BY_RANK, Summary
 LAYERS = ("posix", "stdio", "mpiio", "hdf5")
 """Layers from the file system up; others count as the last."""
 
-
 COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "offset", "moved", "start", "duration")
 """Columns of events that the detection reads."""
 
