@@ -55,7 +55,7 @@ class Total:
         ``files``, ``phases``, ``bytes_read``, ``bytes_written``, ``io_time_s`` and ``wait_time_s`` (summed
         over tasks), ``span_s``, of several tasks ``io_tasks`` (tasks with I/O calls) and, if it is known,
         ``critical_path_s`` (I/O on the critical path), ``unended`` (processes that did not end, if any),
-        ``tasks_at_once`` (mean number that live at one time, if all never do);
+        ``tasks_at_once`` (mean number that live at one time, or all; of runs of which some never do);
         of counters of another tool ``opens``, ``run_time_s`` and, if it is known, ``slowest_task_s`` (in
         the interface in which the slowest task takes longest).
     typical, low, high : list of float
@@ -154,7 +154,10 @@ def totals_of_runs(
 ) -> tuple[list[Total], dict[tuple[str, str], list[Total]]]:
     """Compute the totals of whole runs, and bytes and sizes of their reads and writes."""
     found = [[run.totals for run in group] for group in groups]
-    names = [name for name in found[0][0] if all(name in one for group in found for one in group)]
+    runs = [one for group in found for one in group]
+    names = [name for name in runs[0] if all(name in one for one in runs)]
+    if all(one.get("tasks_at_once") == one.get("tasks") for one in runs):
+        names = [name for name in names if name != "tasks_at_once"]  # it says nothing
     of_runs = [
         make_total(name, [[one[name] for one in group] for group in found], margin, level) for name in names
     ]
@@ -207,8 +210,11 @@ def sums_of_run(run: Run) -> ComparedSums:
             found["io_tasks"] = in_io.tasks
         if in_io.critical_path_s is not None:
             found["critical_path_s"] = in_io.critical_path_s
+    ranked = [each for each in run.info.processes if each.rank >= 0 and each.start_unix_ns < each.end_unix_ns]
+    if len({each.rank for each in ranked}) == run.tasks:
+        found["tasks_at_once"] = run.tasks
     if not run.info.live_together:
-        lives = [(each.rank, each.start_unix_ns, each.end_unix_ns) for each in run.info.processes]
+        lives = [(each.rank, each.start_unix_ns, each.end_unix_ns) for each in ranked]
         alive_ns = unions_ns(*np.array(lives, np.int64).T)[1]
         found["tasks_at_once"] = max(round(1e-9 * float(alive_ns.sum()) / run.length_s, 2), 1.0)
     found |= _sums_of_counters(run.counters)
@@ -268,7 +274,6 @@ OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 
 LEAST_SHARE = RARE
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
-
 
 LEAST_OF_WHOLE = MOST
 """Least part of what a kind of calls adds by which the time in I/O of the whole run is longer, too."""

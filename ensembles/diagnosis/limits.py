@@ -7,7 +7,6 @@ they do on runs that played no part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 
@@ -19,14 +18,11 @@ LOW = 0.5
 DENSE = 0.7
 """Part of a whole from which it stands for the whole: bytes of a range, a full cache, what is surely kept."""
 
-
 FAR = 3.0
 """Ratio from which two numbers are of different kinds: a mean describes no call, bytes are read again."""
 
-
 LEAST_UNITS = 4
 """Tasks, nodes, files or targets of which one can be compared with the others."""
-
 
 LEAST_CALLS = 8
 """Calls of a task, in a phase or long ones in all, from which on they are a habit."""
@@ -37,7 +33,6 @@ MANY = 64
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
-
 LARGE_BYTES = MIB
 """Bytes of a request, or of a file, from which the time is that of the bytes: what a buffer makes of small
 requests."""
@@ -45,10 +40,8 @@ requests."""
 WIDE_BYTES = 16 * MIB
 """Bytes that are work for several targets at once."""
 
-
-NORMAL_90 = NormalDist().inv_cdf(0.95)
+NORMAL_90 = 1.6448536269514722
 """Standard deviations of a normal distribution that are half its 90 % interval."""
-
 
 COPIED_BYTES = 8192
 COPIED_BYTES_PER_NS = (2.0, 4.0, 12.0)
@@ -57,7 +50,6 @@ cost beyond is the entry into the kernel and the work on their page."""
 
 SHARED_MEMORY_BYTES_PER_NS = (0.25, 1.0, 1.0)
 """The same for larger requests, which new pages of memory and other tasks slow down."""
-
 
 LEAST_TARGET_BYTES_PER_NS = 0.05
 """Rate at which any storage target writes, and a slow disk."""

@@ -323,7 +323,7 @@ class RunInfo:
         """Whether all tasks live at one moment, as ranks do that wait for others; True also if unknown."""
         lives: dict[int, list[int]] = {}
         for each in self.processes:
-            if 0 < each.start_unix_ns < each.end_unix_ns:
+            if each.rank >= 0 and 0 < each.start_unix_ns < each.end_unix_ns:
                 lives.setdefault(each.rank, []).extend((each.start_unix_ns, each.end_unix_ns))
         first, last = max(map(min, lives.values()), default=0), min(map(max, lives.values()), default=0)
         return len(lives) < self.tasks or first < last

@@ -23,10 +23,8 @@ from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 LEAST_BYTES = RARE
 """Least share of all bytes that a plateau moves."""
 
-
 LEAST_CALLS = FEWEST_ALONE
 """Least number of calls of a plateau: one call has one rate, whatever it did."""
-
 
 _PENALTY = 4.0
 

@@ -16,7 +16,6 @@ from ensembles.passes.summary import BY_RANK, Summary
 LAYERS = ("posix", "stdio", "mpiio", "hdf5")
 """Layers from the file system up; others count as the last."""
 
-
 COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "offset", "moved", "start", "duration")
 """Columns of events that the detection reads."""
 
@@ -88,9 +87,6 @@ def _layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
     """Return the index into `LAYERS` of each function's layer: uint8, (len(calls),)."""
     last = len(LAYERS) - 1
     return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
-
-
-__all__ = ["COLUMNS", "MOST_KINDS", "ROW", "StridedReads"]
 
 
 class StridedReads(Summary):

@@ -13,7 +13,6 @@ from ensembles.structure.late_entry import binomial_tail
 LEAST_UNITS = FEWEST_ALONE
 """Of fewer nodes or tasks, independent ends are even too often."""
 
-
 MOST_START_SHARE = A_TENTH
 """Units begin together if their first starts differ by this part of the time that is looked at."""
 

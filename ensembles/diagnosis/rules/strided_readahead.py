@@ -10,7 +10,6 @@ fast without writes between them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,7 @@ HEALTHY_READS = 3
 LEAST_READS = HEALTHY_READS + 2
 """Of a strided run that can be judged: one read alone cannot get worse."""
 
-
-_OF_MEDIAN = 1 / NormalDist().inv_cdf(0.75)
+_OF_MEDIAN = 1.482602218505602
 """Ratio of the standard deviation to the median absolute deviation of a normal distribution."""
 
 
@@ -170,7 +168,6 @@ def _quantile(values: np.ndarray, quantile: float) -> np.ndarray:
 FIRST_SLOW = (HEALTHY_READS + 1, HEALTHY_READS + 2)
 """Reads with which the slow ones may begin: as soon as the stride is recognised, or one later, if the
 memory of the client is full only then."""
-
 
 _HORIZON = 12
 

@@ -35,7 +35,6 @@ _FEW_STEPS = 4
 _MANY_STEPS = 20
 """Steps of all loops of a task that no line can name."""
 
-
 _TIMES_SIMPLER = 4
 """How many times fewer steps a division without sizes must have."""
 

@@ -17,7 +17,6 @@ from ensembles.model.units import number_text, share_text
 LEAST_RISE = 1 + A_TENTH
 """Least ratio of durations that counts as a worsening."""
 
-
 _SHORT = 24
 """Up to so many points, more permutations are drawn, and a ramp may begin and end at each."""
 _LONG = 12

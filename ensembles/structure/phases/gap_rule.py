@@ -31,7 +31,6 @@ MOST_GAPS = 8192
 BACK_TO_BACK = 4.0
 """Rule of lockstep: least ratio of the idle time of ranks across a gap to that between calls of a phase."""
 
-
 _MOST_STEPS = 1 << 14
 """Largest number of stretches that are examined again, behind gaps, in each reading."""
 

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 Search = Generator[dict[str, SummaryRequest], SummaryGroup, Phases]
 """A search for phases: it yields requests of passes, is sent their results, and returns phases."""
 
-
 LARGEST_PART = 4
 """Whole ranks are held only if `FEW` of them have at most this many times the wanted events."""
-
 
 _COLUMNS = ("rank", "call", "depth", "start", "duration", "requested")
 """Columns of the sampled ranks in which phases are searched."""

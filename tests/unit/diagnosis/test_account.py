@@ -9,6 +9,7 @@ import pytest
 from made_io import BEGIN, KIB, MIB, Made, io_run
 
 import ensembles as en
+from ensembles.comparison.times import sums_of_run
 from ensembles.diagnosis.account import Entry
 from ensembles.diagnosis.diagnose import RULES, diagnose
 
@@ -165,6 +166,7 @@ def test_syncs_of_one_log_by_many_short_processes_are_named_by_their_number(tmp_
         tmp_path / "run", calls, {1: "/var/the.log"}, starts_us=starts_us, head=lives, tasks_per_node=100
     )
     assert run.info.live_together is not is_in_turn
+    assert sums_of_run(run).totals["tasks_at_once"] == (1 if is_in_turn else 100)
     few = [each for each in en.diagnose(run).findings if each.id == "fewer-calls"]
     assert len(few) == is_in_turn
     for each in few:

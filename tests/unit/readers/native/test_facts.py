@@ -126,6 +126,15 @@ def test_a_task_that_waits_for_another_that_it_started_shares_no_processor():
         assert RunInfo("run", metadata).oversubscribed == most
 
 
+def test_processes_without_calls_are_not_among_the_tasks_that_live_together():
+    lives = [(-1, 1, 2), (0, 3, 6), (1, 4, 7)]  # as sleep before the ranks of a script
+    processes = [
+        Process(rank=rank, host="n", pid=start, start_unix_ns=start, end_unix_ns=end)
+        for rank, start, end in lives
+    ]
+    assert RunInfo("run", RunMetadata(2, 2, 0, (), [], processes, [])).live_together
+
+
 def test_every_node_has_its_mounts(run):
     assert list(run.info.mounts) == ["node0", "node1"]
     assert run.info.mounts["node0"][1] == Mount("/home", "nfs4", "server:/export/home", 1048576)
