@@ -22,6 +22,7 @@ _OF_IO = re.compile(
 )
 """Libraries whose purpose is I/O, and run-time libraries of languages."""
 _MOST_NAMED = 8
+_OTHER_CALLS = "raw system calls or streams of wide characters"
 _PAGE_BYTES = 4096
 _INODE_BYTES = 512
 HIDING = frozenset(("io_uring_enter", "io_submit"))
@@ -185,8 +186,8 @@ def _why(
         more = len(named) - _MOST_NAMED
         names = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         return (
-            f"the rest went through raw system calls or shared libraries (loaded: {names}), which a recorder "
-            "that is linked in does not see: start it with ensio run, or link these libraries statically"
+            f"the rest went through {_OTHER_CALLS} or shared libraries (loaded: {names}), which a linked "
+            "recorder does not see: start it with ensio run, or link these libraries statically"
         )
     if kernel.unrecorded:
         return kernel.unrecorded[0]
@@ -196,7 +197,6 @@ def _why(
         return "the bytes of fscanf are not counted"
     piped = "may have come through a pipe, or " if "piped-in" in kernel.facts else ""
     piped = "may have gone through a pipe, or " if piped_out else piped
-    is_inline = "inline-stdio" in kernel.facts
-    ways = "inline stdio (getc_unlocked, putc_unlocked)" if is_inline else "raw system calls"
+    ways = "inline stdio (getc_unlocked, putc_unlocked)" if "inline-stdio" in kernel.facts else _OTHER_CALLS
     ways += " or child programs that are not recorded" * ("children" in kernel.facts)
     return f"the rest {piped}went through {ways}; {STRACE}"

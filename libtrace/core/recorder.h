@@ -49,14 +49,13 @@ static inline void ensio_saw(uint64_t fact)
     __atomic_fetch_or(&ensio_process->facts, fact, __ATOMIC_RELAXED);
 }
 
-/* Where the bytes of calls that are not recorded because of their file are counted: in a spool, once there is one. */
-extern struct ensio_excluded_bytes *ensio_excluded_bytes;
-extern uint64_t *ensio_excluded_on_files;
+/* The account of bytes of the process: in its spool, once there is one. */
+extern struct ensio_account *ensio_account;
 
 static inline void ensio_leave_out_read(int64_t moved)
 {
     if (moved > 0)
-        __atomic_fetch_add(&ensio_excluded_bytes->read, (uint64_t)moved, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&ensio_account->excluded.read, (uint64_t)moved, __ATOMIC_RELAXED);
 }
 
 /* `on_file`: the bytes make, or may make, a regular file dirty. */
@@ -64,9 +63,9 @@ static inline void ensio_leave_out_write(int on_file, int64_t moved)
 {
     if (moved <= 0)
         return;
-    __atomic_fetch_add(&ensio_excluded_bytes->written, (uint64_t)moved, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&ensio_account->excluded.written, (uint64_t)moved, __ATOMIC_RELAXED);
     if (on_file)
-        __atomic_fetch_add(ensio_excluded_on_files, (uint64_t)moved, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&ensio_account->excluded_on_files, (uint64_t)moved, __ATOMIC_RELAXED);
 }
 
 /* Flags in a thread's depth: the event of an enclosing call counts the bytes that inner calls read or write. They lie

@@ -147,25 +147,13 @@ static uint32_t kind_of(int fd, uint64_t *mount)
     return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 ? found.st_mode & S_IFMT : 0;
 }
 
-static uint32_t left_out(int fd, int flags)
-{
-    uint64_t mount;
-    return (flags & O_ACCMODE) != O_RDONLY && kind_of(fd, &mount) == S_IFREG ? ENSIO_LEFT_OUT_FILE : ENSIO_LEFT_OUT;
-}
-
-uint32_t ensio_descriptor_left_out(int fd, int flags)
-{
-    const uint32_t number = left_out(fd, flags);
-    if ((unsigned)fd < ensio_descriptor_end)
-        set(fd, number);
-    return number;
-}
-
 /* What the kernel says of an open file: its entry, or ENSIO_LEFT_OUT. */
 static uint32_t examined(int fd, const struct ensio_named *named, int flags, int of_mpi)
 {
     const uint32_t changes = __atomic_load_n(&ensio_names_changed, __ATOMIC_ACQUIRE);
     uint64_t mount;
+    if (named->left_out)
+        return (flags & O_ACCMODE) != O_RDONLY && kind_of(fd, &mount) == S_IFREG ? ENSIO_LEFT_OUT_FILE : ENSIO_LEFT_OUT;
     const uint32_t kind = kind_of(fd, &mount);
     if (!kind || kind == S_IFIFO || kind == S_IFSOCK)
         return ENSIO_LEFT_OUT;
@@ -186,7 +174,7 @@ uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int fl
 {
     if ((unsigned)fd >= ensio_descriptor_end)
         return ENSIO_LEFT_OUT;
-    const uint32_t open_file = named->left_out ? left_out(fd, flags) : examined(fd, named, flags, of_mpi);
+    const uint32_t open_file = examined(fd, named, flags, of_mpi);
     set(fd, open_file);
     return open_file;
 }
@@ -285,8 +273,7 @@ uint32_t ensio_descriptor_find(int fd)
         open_file = ENSIO_LEFT_OUT;
         if (*path == '/') {
             const struct ensio_named named = ensio_name_of_kernel(path);
-            const int flags = (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL);
-            open_file = named.left_out ? left_out(fd, flags) : examined(fd, &named, flags, 0);
+            open_file = examined(fd, &named, (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL), 0);
             if (open_file > ENSIO_LEFT_OUT)
                 ensio_open_file_flag(&ensio_open_files[open_file], ENSIO_ASK);
         }

@@ -68,16 +68,13 @@ int ensio_descriptor_of_failure(int fd, int error, uint32_t *file);
  * `appends`: whether writes go to the end of the file from now on; -1: unchanged. */
 void ensio_descriptor_moved(int fd, int appends);
 
-/* The following five functions need no lock. */
-
-/* A descriptor was opened whose calls are not recorded, with the flags of open(2). Returns which of the two it is. */
-uint32_t ensio_descriptor_left_out(int fd, int flags);
+/* The following four functions need no lock. */
 
 /* A descriptor was opened: its file, and its flags (ENSIO_ASK ...). Returns the open file, or ENSIO_LEFT_OUT. */
 uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi);
 
-/* A descriptor was opened, with the flags of open(2). Asks the kernel what it is. Returns the open file, or
- * ENSIO_LEFT_OUT. */
+/* A descriptor was opened, with the flags of open(2). Asks the kernel what it is. Returns the open file, or which of
+ * the two left out it is. */
 struct ensio_named;
 uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int flags, int of_mpi);
 

@@ -26,7 +26,6 @@
 struct ensio_spool *ensio_spool;
 struct ensio_losses *ensio_losses;
 struct ensio_flights *ensio_flights;
-struct ensio_account *ensio_account;
 uint32_t ensio_spool_number;
 struct ensio_clock_reading ensio_spool_begun;
 

@@ -14,9 +14,6 @@ extern struct ensio_losses *ensio_losses;
 /* Its sums of requests of non-blocking I/O. */
 extern struct ensio_flights *ensio_flights;
 
-/* Its account of bytes. */
-extern struct ensio_account *ensio_account;
-
 /* The number of spools that this process and its ancestors by fork have made. Texts in one spool are not in the
  * next. */
 extern uint32_t ensio_spool_number;

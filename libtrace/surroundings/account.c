@@ -22,9 +22,8 @@
 #define LEAST_BYTES (256U << 10)
 #define GO_NOTE 4 /* the build id of a Go program, in a note of the name "Go" */
 
-static struct ensio_excluded_bytes before_the_spool;
-struct ensio_excluded_bytes *ensio_excluded_bytes = &before_the_spool;
-uint64_t *ensio_excluded_on_files = &before_the_spool.written;
+static struct ensio_account before_the_spool;
+struct ensio_account *ensio_account = &before_the_spool;
 static struct ensio_own_bytes own_at_begin;
 static int counts_from_zero;
 static uint64_t facts_of_program; /* those that forked children share */
@@ -297,8 +296,6 @@ void ensio_account_begin(void)
 #ifndef ENSIO_PRELOAD
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
 #endif
-    ensio_excluded_bytes = &ensio_account->excluded;
-    ensio_excluded_on_files = &ensio_account->excluded_on_files;
     ensio_saw(pipes());
     ensio_account->facts = known_facts();
     if (!counts_from_zero) {

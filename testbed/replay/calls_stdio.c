@@ -55,20 +55,15 @@ static int moved(struct call_target *target, size_t bytes)
 }
 
 /* What compilers make of getc_unlocked and putc_unlocked, as often as it takes; at the end of a file once. */
-static int take_inline(struct call_target *target)
+static int move_inline(struct call_target *target, int writes)
 {
-    int64_t taken = 0;
-    while (__getc_unlocked_body(target->file->stream) != EOF && ++taken < target->operation->bytes)
-        ;
-    return moved(target, (size_t)taken);
-}
-
-static int put_inline(struct call_target *target)
-{
-    int64_t put = 0;
-    while (put < target->operation->bytes && __putc_unlocked_body(target->data[put], target->file->stream) != EOF)
-        put++;
-    return moved(target, (size_t)put);
+    FILE *stream = target->file->stream;
+    const size_t all = writes || target->operation->bytes ? (size_t)target->operation->bytes : 1;
+    size_t done = 0;
+    while (done < all &&
+           (writes ? __putc_unlocked_body(target->data[done], stream) : __getc_unlocked_body(stream)) != EOF)
+        done++;
+    return moved(target, done);
 }
 
 /* A width stands for the text that the program made of its values. */
@@ -127,8 +122,8 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     X(fprintf, 1, print(target), WRITE) \
     X(fputc, 1, moved(target, fputc(*target->data, file->stream) != EOF), WRITE) \
     X(fgetc, 1, moved(target, fgetc(file->stream) != EOF), READ) \
-    X(__uflow, 1, take_inline(target), READ) \
-    X(__overflow, 1, put_inline(target), WRITE) \
+    X(__uflow, 1, move_inline(target, 0), READ) \
+    X(__overflow, 1, move_inline(target, 1), WRITE) \
     X(ftell, 1, ftello(file->stream) < 0 ? -1 : 0, .on = OPEN_FILE) \
     X(setvbuf, 1, set_buffer(file, (size_t)operation->bytes), .on = OPEN_FILE) \
     X(fflush, 1, fflush(file->stream) ? -1 : 0, .on = OPEN_FILE)

@@ -140,7 +140,7 @@ __attribute__((constructor)) static void resolve(void)
 #define FDOPEN(call, symbol)
 #define TMPFILE(call, symbol)
 #define FLUSH_ALL(call, symbol)
-#define REFILL(call, symbol, parameters, arguments, bytes, failed)
+#define REFILL(symbol, parameters, arguments, failed)
 #define VARIADIC(symbol, twin, parameters, arguments)
 #include <calls/stdio.def>
 }

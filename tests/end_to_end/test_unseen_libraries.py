@@ -207,7 +207,8 @@ def test_hdf5_inside_a_program_that_another_one_starts_is_told(preload, tmp_path
     ("kind", "column", "reason"),
     [
         ("raw", "written_bytes", "through raw system calls"),
-        ("alias", "written_bytes", "through raw system calls;"),
+        ("alias", "written_bytes", "through raw system calls"),
+        ("wide", "written_bytes", "streams of wide characters"),
         ("mmap", "dirtied_bytes", "through mapped files (1 call of mmap)"),
         ("libaio", "dirtied_bytes", "through libaio,"),  # a map that failed is none
     ],

@@ -60,7 +60,7 @@ static uint32_t bind(int folder, const char *path, uint32_t length, int flags, i
     const struct ensio_name *name = ensio_name_find(folder, path, length);
     if (ENSIO_LIKELY(name != NULL)) {
         if (!name->file)
-            return ensio_descriptor_left_out(fd, flags);
+            return ensio_descriptor_opened(fd, &(struct ensio_named){.left_out = 1}, flags, of_mpi);
         const int known = flags_without_asking(name, flags);
         if (ENSIO_LIKELY(known >= 0))
             return ensio_descriptor_bind(fd, name->file, (uint16_t)known, of_mpi);

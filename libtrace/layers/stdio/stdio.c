@@ -35,23 +35,13 @@ void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char 
     errno = error;
 }
 
-int64_t ensio_stream_filled(uint32_t number, FILE *stream)
+int64_t ensio_stream_refilled(uint32_t number, FILE *stream, int64_t waiting)
 {
     struct ensio_open_file *open_file = &ensio_open_files[number];
-    const int64_t gained = 1 + (stream->_IO_read_end - stream->_IO_read_ptr);
+    const int64_t unread = stream->_IO_read_end - stream->_IO_read_ptr;
     if (number <= ENSIO_LEFT_OUT)
-        return gained;
-    const int64_t counted = gained > open_file->ahead ? gained - open_file->ahead : 1;
-    open_file->ahead += counted - 1;
-    return counted;
-}
-
-int64_t ensio_stream_emptied(uint32_t number, FILE *stream, int64_t waiting)
-{
-    struct ensio_open_file *open_file = &ensio_open_files[number];
-    if (number <= ENSIO_LEFT_OUT)
-        return waiting + 1 - (stream->_IO_write_ptr - stream->_IO_write_base);
-    const int64_t counted = open_file->ahead < 0 ? 1 - open_file->ahead : 1;
-    open_file->ahead = 0;
-    return counted;
+        return 1 + unread + waiting - (stream->_IO_write_ptr - stream->_IO_write_base);
+    const int64_t others = unread > open_file->ahead ? unread - open_file->ahead : 0;
+    open_file->ahead += others;
+    return 1 + others;
 }

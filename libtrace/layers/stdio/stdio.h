@@ -8,18 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The descriptor of a stream; -1: it has none (fmemopen). */
+/* The value that fileno returns; negative for a stream without a descriptor (fmemopen). */
 static inline int ensio_stream_descriptor(FILE *stream)
 {
-#if defined(__GLIBC__)
-    return stream->_fileno; /* the value that fileno returns; negative for a stream without a descriptor */
-#else
-    const int error = errno;
-    const int fd = fileno_unlocked(stream);
-    if (ENSIO_UNLIKELY(fd < 0))
-        errno = error;
-    return fd;
-#endif
+    return stream->_fileno;
 }
 
 /* Bytes of `count` items, saturated at the largest number. */
@@ -35,31 +27,15 @@ static inline int64_t ensio_read_failed(FILE *stream)
     return feof_unlocked(stream) ? 0 : -(int64_t)errno;
 }
 
-/* How far a stream is in its buffer. Only one of the two members moves, the other one where calls change the direction.
- */
+/* How far a stream is in its buffer: only one of the two members moves. */
 static inline uintptr_t ensio_stream_at(FILE *stream)
 {
     return (uintptr_t)stream->_IO_read_ptr + (uintptr_t)stream->_IO_write_ptr;
 }
 
-/* Before and after a call on a recorded stream: what inline code moves is how far the stream goes between two calls.
- * ungetc takes it back by one. */
-static inline void ensio_stream_entered(struct ensio_open_file *open_file, FILE *stream)
-{
-    const int64_t moved = (int64_t)(ensio_stream_at(stream) - open_file->left_at);
-    if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base)
-        open_file->ahead -= moved;
-}
-
-static inline void ensio_stream_left(struct ensio_open_file *open_file, FILE *stream)
-{
-    open_file->left_at = ensio_stream_at(stream);
-}
-
 /* After inline code had a buffer filled, or emptied that held `waiting` bytes: the bytes to count, so that those of all
  * calls on a stream are what the program got or gave. `number`: of the open file. */
-int64_t ensio_stream_filled(uint32_t number, FILE *stream);
-int64_t ensio_stream_emptied(uint32_t number, FILE *stream, int64_t waiting);
+int64_t ensio_stream_refilled(uint32_t number, FILE *stream, int64_t waiting);
 
 /* Flags of open(2) for a mode of fopen; NULL: of tmpfile. */
 int ensio_stream_flags(const char *mode);

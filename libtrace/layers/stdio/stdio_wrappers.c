@@ -36,6 +36,29 @@ enum {
 #define AS_MOVED (result < 0 ? 0 : result)
 #define SCANNED (result == EOF ? -1 : 0)
 
+#define EMPTIES(call) ((int)OP_OF_##call > (int)OP_write && (int)CALL_##call != (int)CALL_ftell)
+
+/* Before a call on a stream: how far it went since the last one is what inline code moved; ungetc takes it back by one.
+ * A call that empties the buffer stores first what no call has counted of that, and no later one gets the rest. */
+static inline __attribute__((always_inline)) void entered(struct ensio_thread *thread, uint32_t number, FILE *stream,
+                                                          int empties)
+{
+    struct ensio_open_file *open_file = &ensio_open_files[number];
+    const int64_t moved = (int64_t)(ensio_stream_at(stream) - open_file->left_at);
+    if (number <= ENSIO_LEFT_OUT)
+        return;
+    if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base)
+        open_file->ahead -= moved;
+    const int64_t rest = -open_file->ahead;
+    if (empties)
+        open_file->ahead = 0;
+    if (empties && ENSIO_UNLIKELY(rest > 0)) {
+        TIMED(thread, open_file->ahead, 0);
+        ensio_store(thread, __fwriting(stream) ? CALL___overflow : CALL___uflow, open_file->file, -1, (uint64_t)rest,
+                    rest, start, duration);
+    }
+}
+
 /* Like RECORD_OR_PASS. A layer that is not recorded costs no clock readings and does not count as enclosing call. */
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
     RECORDED_STREAM_OR(call, stream, real, thread->excluded_calls++; return real)
@@ -45,7 +68,7 @@ enum {
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
         return real; \
     RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out); \
-    ensio_stream_entered(open_file, stream)
+    entered(thread, number, stream, EMPTIES(call))
 
 /* A write to a stream whose calls are not recorded, which may fail. */
 #define LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_) \
@@ -79,7 +102,7 @@ enum {
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const uint64_t bytes = (uint64_t)(bytes_); \
         const int64_t moved = (moved_); \
-        ensio_stream_left(open_file, stream); \
+        open_file->left_at = ensio_stream_at(stream); \
         ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, \
                     duration); \
         return result; \
@@ -132,26 +155,11 @@ enum {
 
 #define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
 
-#define REFILL(call, symbol, parameters, arguments, bytes_, failed) \
-    TRANSFER(call, symbol, int, parameters, arguments, stream, 0, \
-             const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base; \
-             (void)waiting, result == EOF ? 0 : (bytes_), result == EOF ? -1 : (int64_t)bytes, failed)
-
-/* Before a call that empties the buffer of a stream: stores what inline code moved since the buffer was filled. What it
- * has not taken is lost. */
-static inline __attribute__((always_inline)) void store_rest(struct ensio_thread *thread,
-                                                             struct ensio_open_file *open_file, FILE *stream)
-{
-    const int64_t rest = -open_file->ahead;
-    open_file->ahead = 0;
-    if (ENSIO_LIKELY(rest <= 0))
-        return;
-    int none;
-    TIMED(thread, none, 0);
-    (void)none;
-    ensio_store(thread, __fwriting(stream) ? CALL___overflow : CALL___uflow, open_file->file, -1, (uint64_t)rest, rest,
-                start, duration);
-}
+#define REFILL(symbol, parameters, arguments, failed) \
+    TRANSFER(symbol, symbol, int, parameters, arguments, stream, 0, \
+             const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base, \
+             result == EOF ? 0 : ensio_stream_refilled(number, stream, waiting), result == EOF ? -1 : (int64_t)bytes, \
+             failed)
 
 #define OPEN(call, symbol) \
     ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode)) \
@@ -187,6 +195,7 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol)(path, mode, stream); \
         const int error = errno, fd = ensio_stream_descriptor(stream); \
+        entered(thread, ensio_descriptor(fd), stream, 1); \
         ensio_forget(fd, fd); \
         errno = error; \
         FILE *result; \
@@ -216,11 +225,7 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
             return ENSIO_REAL(symbol)(stream); \
         uint32_t file; \
         const int error = errno, fd = ensio_stream_descriptor(stream); \
-        const uint32_t number = ensio_descriptor(fd); \
-        if (number > ENSIO_LEFT_OUT && !ensio_unwanted_calls[CALL_##call]) { \
-            ensio_stream_entered(&ensio_open_files[number], stream); \
-            store_rest(thread, &ensio_open_files[number], stream); \
-        } \
+        entered(thread, ensio_descriptor(fd), stream, 1); \
         const int recorded = ensio_closing(thread, fd, &file); \
         errno = error; \
         if (!recorded) \
@@ -244,12 +249,10 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
         if (unless) \
             return ENSIO_REAL(symbol) arguments; \
         RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
-        if ((int)CALL_##call != (int)CALL_ftell) \
-            store_rest(thread, open_file, stream); \
         type result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const int failed = (failed_); \
-        ensio_stream_left(open_file, stream); \
+        open_file->left_at = ensio_stream_at(stream); \
         ensio_store(thread, CALL_##call, file, failed ? -1 : (int64_t)(offset_), (uint64_t)(bytes), \
                     failed ? -(int64_t)errno : 0, start, duration); \
         return result; \
@@ -259,10 +262,9 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
     ENSIO_WRAPPER(void, symbol, parameters) \
     { \
         RECORDED_STREAM_OR_RETURN(call, stream, (void)(ENSIO_REAL(symbol) arguments)); \
-        store_rest(thread, open_file, stream); \
         int none; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, none, (ENSIO_REAL(symbol) arguments, 0)); \
-        ensio_stream_left(open_file, stream); \
+        open_file->left_at = ensio_stream_at(stream); \
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
     }
 
@@ -298,10 +300,9 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
         if (!stream) \
             return all_##symbol(); \
         RECORDED_STREAM_OR(call, stream, ENSIO_REAL(symbol)(stream), FLUSH_LEFT_OUT(call, symbol)); \
-        store_rest(thread, open_file, stream); \
         int result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
-        ensio_stream_left(open_file, stream); \
+        open_file->left_at = ensio_stream_at(stream); \
         ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
         return result; \
     }

@@ -2,11 +2,13 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define MIB (1 << 20)
 extern ssize_t __write(int fd, const void *bytes, size_t length);
@@ -75,6 +77,9 @@ int main(int count, char **words)
                 return 1;
         return 0;
     }
+    FILE *stream = strcmp(kind, "wide") ? NULL : fopen(words[1], "w");
+    for (long at = 0; stream && at < all; at++)
+        fputwc(L'x', stream);
     ftruncate(fd, all);
     char *mapped = strcmp(kind, "mmap") ? NULL : mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (strcmp(kind, "io_uring") == 0 || strcmp(kind, "liburing") == 0) {
