@@ -6,6 +6,7 @@
 #include "run_directory.h"
 #include "space_budget.h"
 
+#include <calls/calls.h>
 #include <core/bounded_string.h>
 #include <core/lock.h>
 #include <core/private_files.h>
@@ -36,6 +37,7 @@ static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window;  /* receives text entries when the first window is full */
 static uint64_t made_bytes[WINDOW_KINDS]; /* bytes of all windows of a kind */
 static int text_is_essential;
+static int names_calls;      /* the table of calls is stored: before all windows but those of texts */
 static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a window of events failed */
 
 /* Texts, phases and regions, samples of counters, and windows that only feed the summary may take this much regardless
@@ -45,8 +47,8 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a wi
 #define EXEMPT_MARKS_BYTES (256 << 10)
 #define EXEMPT_SURROUNDINGS_BYTES (128 << 10)
 
-/* The first window has room for the texts of many files. Most processes need a few pages of it. */
-#define FIRST_POPULATED_BYTES (16 << 10)
+/* The first window has room for the texts of many files. Processes without calls need a few pages of it. */
+#define FIRST_POPULATED_BYTES (12 << 10)
 #define MORE_POPULATED_BYTES (8 << 10)
 #define TEXT_OF_ENDS_BYTES 1024
 
@@ -315,6 +317,7 @@ static int64_t make(void *unused)
     ensio_flights = (struct ensio_flights *)(void *)((char *)head + ENSIO_SPOOL_FLIGHTS_BYTES);
     ensio_spool_number++;
     text_window = NULL;
+    names_calls = 0;
     memset(made_bytes, 0, sizeof made_bytes);
     uint32_t reason;
     ensio_mounts_keep();
@@ -430,6 +433,8 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     const uint64_t asked = ensio_ticks(), wanted = bytes, most = ensio_longest_file();
     if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
         return NULL;
+    if (kind != ENSIO_WINDOW_TEXT && !names_calls)
+        names_calls = !ensio_text_store_essential(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
     const int exempt = is_exempt(kind);
     const int is_kept = kind == ENSIO_WINDOW_EVENTS || kind == ENSIO_WINDOW_CODED || kind == ENSIO_WINDOW_MARKS;
     uint32_t *reason = is_kept ? &drop_reason : &(uint32_t){0};
@@ -443,7 +448,9 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     const int aligned = bytes >= ENSIO_WINDOW_LARGE_BYTES && !file.is_reserved;
     const uint64_t offset = aligned ? round_up(behind, ENSIO_WINDOW_LARGE_BYTES) : behind;
     const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
-    int64_t error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
+    int64_t error = -ENOSPC;
+    if (names_calls || kind == ENSIO_WINDOW_TEXT)
+        error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
     struct ensio_window *window = NULL;
     if (!error)
         window = map_next(offset - behind, bytes, populated < bytes ? populated : bytes, &error);
