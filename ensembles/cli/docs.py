@@ -67,7 +67,7 @@ def _documents() -> Path:
 
 
 def _page(folder: Path, name: str) -> Path:
-    """Find the page of a finding, or by its name, with or without folders: the first that the index leads to."""
+    """Find the page of a finding, or by its name or path: the first that the index leads to."""
     index = "(README.md)" + (folder / "README.md").read_text("utf-8")
 
     def place(path: Path) -> int:
