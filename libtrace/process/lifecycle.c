@@ -67,7 +67,7 @@ int ensio_ensure_spool(void)
         return 0;
     if (ensio_settings.off)
         return -ENOENT;
-    int made = ensio_spool_make();
+    int made = ensio_spool_make(ensio_calls);
     if (made != 0) {
         ensio_settings.off = 1;
         if (parents_spool)

@@ -6,7 +6,6 @@
 #include "run_directory.h"
 #include "space_budget.h"
 
-#include <calls/calls.h>
 #include <core/bounded_string.h>
 #include <core/lock.h>
 #include <core/private_files.h>
@@ -37,8 +36,8 @@ static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window;  /* receives text entries when the first window is full */
 static uint64_t made_bytes[WINDOW_KINDS]; /* bytes of all windows of a kind */
 static int text_is_essential;
-static int names_calls;      /* the table of calls is stored: before all windows but those of texts */
-static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a window of events failed */
+static const char *calls_due; /* the table of calls, until it is stored: before all windows but those of texts */
+static uint32_t drop_reason;  /* ENSIO_DROPPED_...: why the last request for a window of events failed */
 
 /* Texts, phases and regions, samples of counters, and windows that only feed the summary may take this much regardless
  * of the budget. Beyond it, a thread's calls reach the summary through private memory. */
@@ -271,7 +270,7 @@ static void store_properties(void)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
 }
 
-static int64_t make(void *unused)
+static int64_t make(void *calls)
 {
     uint32_t pid = ensio_raw_pid();
     struct ensio_string path = ensio_string_in(spool_path, sizeof spool_path);
@@ -317,7 +316,7 @@ static int64_t make(void *unused)
     ensio_flights = (struct ensio_flights *)(void *)((char *)head + ENSIO_SPOOL_FLIGHTS_BYTES);
     ensio_spool_number++;
     text_window = NULL;
-    names_calls = 0;
+    calls_due = calls;
     memset(made_bytes, 0, sizeof made_bytes);
     uint32_t reason;
     ensio_mounts_keep();
@@ -333,9 +332,9 @@ static int64_t make(void *unused)
     return 0;
 }
 
-int ensio_spool_make(void)
+int ensio_spool_make(const char *calls)
 {
-    return (int)ensio_with_private_files(make, NULL);
+    return (int)ensio_with_private_files(make, (void *)(uintptr_t)calls);
 }
 
 const char *ensio_spool_name(void)
@@ -433,8 +432,9 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     const uint64_t asked = ensio_ticks(), wanted = bytes, most = ensio_longest_file();
     if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
         return NULL;
-    if (kind != ENSIO_WINDOW_TEXT && !names_calls)
-        names_calls = !ensio_text_store_essential(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
+    if (kind != ENSIO_WINDOW_TEXT && calls_due &&
+        ensio_text_store_essential(ENSIO_TEXT_CALLS, 0, calls_due, (uint32_t)strlen(calls_due)) == 0)
+        calls_due = NULL;
     const int exempt = is_exempt(kind);
     const int is_kept = kind == ENSIO_WINDOW_EVENTS || kind == ENSIO_WINDOW_CODED || kind == ENSIO_WINDOW_MARKS;
     uint32_t *reason = is_kept ? &drop_reason : &(uint32_t){0};
@@ -449,7 +449,7 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     const uint64_t offset = aligned ? round_up(behind, ENSIO_WINDOW_LARGE_BYTES) : behind;
     const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
     int64_t error = -ENOSPC;
-    if (names_calls || kind == ENSIO_WINDOW_TEXT)
+    if (!calls_due || kind == ENSIO_WINDOW_TEXT)
         error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
     struct ensio_window *window = NULL;
     if (!error)
