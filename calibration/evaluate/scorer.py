@@ -10,8 +10,8 @@ are enough: {"run0000": {"findings": [{"id": "small-requests"}]}}, the most cost
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -163,8 +163,10 @@ def _true_share(judged: list[Judged]) -> str:
 
 def main() -> None:
     """Print the measures of a file of answers."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("answers", type=argparse.FileType(), metavar="answers.json")
+    answers = json.load(parser.parse_args().answers)
     truth = json.loads(Path(__file__).with_name("truth.json").read_text())
-    answers = json.loads(Path(sys.argv[1]).read_text())
     print(f"{len(truth.keys() & answers.keys())} of {len(truth)} runs have an answer")
     judged = [Judged(truth[run], answers.get(run, {"findings": []})) for run in truth]
     for what, result, _ in measures(judged):

@@ -17,19 +17,16 @@ _FINDINGS = "user/findings.md"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("page", metavar="PAGE", nargs="?", help="page, such as recording (default: index)")
-    parser.add_argument("--path", action="store_true", help="print the folder of the documents only")
+    parser.add_argument("--path", action="store_true", help="open nothing: print the folder, or the page")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Open a page, and print where it is."""
     folder = _documents()
-    if args.path:
-        print(folder)
-        return 0
-    page = folder / "README.md" if args.page is None else _page(folder, args.page)
+    page = _page(folder, args.page or "README")
     site = (folder / "site" / page.relative_to(folder)).with_suffix(".html")
-    print(site if site.exists() else page)
-    if site.exists():
+    print(folder if args.path and not args.page else site if site.exists() else page)
+    if site.exists() and not args.path:
         import webbrowser
 
         webbrowser.open(site.as_uri())
@@ -70,10 +67,16 @@ def _documents() -> Path:
 
 
 def _page(folder: Path, name: str) -> Path:
-    """Find the page of a finding, or by its name, with or without folders: the one nearest to the index."""
+    """Find the page of a finding, or by its name or path: the first that the index leads to."""
+    index = "(README.md)" + (folder / "README.md").read_text("utf-8")
+
+    def place(path: Path) -> int:
+        links = (path.relative_to(folder), path.relative_to(folder).with_name("README.md"))
+        return min(len(index.partition(f"({link})")[0]) for link in links)
+
     findings = re.findall(r"^### (\S+)$", (folder / _FINDINGS).read_text("utf-8"), re.M)
     wanted = Path(name).with_suffix("").parts
-    pages = sorted(folder.rglob("*.md"), key=lambda path: (len(path.parts), path.parent.name != "user", path))
+    pages = sorted(folder.rglob("*.md"), key=place)
     named = [path for path in pages if path.with_suffix("").parts[-len(wanted) :] == wanted]
     if name in findings or named:
         return folder / _FINDINGS if name in findings else named[0]

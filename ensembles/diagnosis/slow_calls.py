@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from math import erfc
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,6 @@ from ensembles.diagnosis.storage_load import flushes_alike, load_of_targets
 from ensembles.diagnosis.without_calls import OTHERS_WAIT, check_straggler, counted_case, counted_finding
 from ensembles.model.levels import ALIKE, FEW, MOST, NEARLY_ALL, SEVERAL
 from ensembles.model.units import number_text, seconds_text, share_text
-from ensembles.statistics import special
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -197,14 +198,14 @@ def z_of_largest(mean: np.ndarray) -> float:
     """
     others = np.sort(np.delete(mean, int(np.argmax(mean))))
     middle = float(np.median(others))
-    decile = (float(np.quantile(others, 0.9)) - middle) / float(special.ndtri(0.9))
-    largest = (float(others[-1]) - middle) / float(special.ndtri(max(1 - 1 / (len(others) + 1), 0.75)))
+    decile = (float(np.quantile(others, 0.9)) - middle) / NormalDist().inv_cdf(0.9)
+    largest = (float(others[-1]) - middle) / NormalDist().inv_cdf(max(1 - 1 / (len(others) + 1), 0.75))
     return (float(mean.max()) - middle) / max(decile, largest, 1e-9)
 
 
 def _p_of_z(z: float, number: int) -> float:
     """Return the probability that the largest of `number` normal values is so far above their median."""
-    return min(max(number * float(special.ndtr(-z)), _LEAST_P), 1.0)
+    return min(max(number * erfc(z / 2**0.5) / 2, _LEAST_P), 1.0)
 
 
 def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:

@@ -22,8 +22,6 @@
 /* Of larger files, the kernel begins to write the data before the name, so that a crash of the node does not leave a
  * name without data. */
 #define FLUSHED_BYTES (256U << 10)
-/* Of the beginning of a window, which holds its head, nothing is given back. */
-#define KEPT_BYTES ENSIO_WINDOW_UNIT_BYTES
 
 static struct {
     char path[ENSIO_PATH_ROOM], temporary[ENSIO_PATH_ROOM];
@@ -162,7 +160,7 @@ static int64_t punch(void *unused)
         const struct ensio_job_window *window = ensio_collector_window(i);
         const uint64_t bytes = ENSIO_WINDOW_HEADER_BYTES + (uint64_t)window->taken * sizeof(struct ensio_event),
                        whole = bytes / ENSIO_WINDOW_UNIT_BYTES * ENSIO_WINDOW_UNIT_BYTES;
-        uint64_t from = KEPT_BYTES, to = whole;
+        uint64_t from = ENSIO_WINDOW_UNIT_BYTES, to = whole; /* the head stays */
         if (window->window.kind == ENSIO_WINDOW_CODED) {
             from = ENSIO_BLOCKS_BYTES;
             to = window->taken < window->window.coded ? 0 : window->window.bytes;

@@ -29,7 +29,6 @@
 #include <time/tick_rate.h>
 
 #include <pthread.h>
-#include <string.h>
 
 #ifdef ENSIO_PRELOAD
 extern void __asan_init(void) __attribute__((weak));
@@ -68,14 +67,13 @@ int ensio_ensure_spool(void)
         return 0;
     if (ensio_settings.off)
         return -ENOENT;
-    int made = ensio_spool_make();
+    int made = ensio_spool_make(ensio_calls);
     if (made != 0) {
         ensio_settings.off = 1;
         if (parents_spool)
             __atomic_fetch_add(&parents_spool->unrecorded_children, 1, __ATOMIC_RELAXED);
         return made;
     }
-    ensio_text_store(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
     ensio_descriptors_store_files();
     ensio_mappings_store_files();
     ensio_account_begin();

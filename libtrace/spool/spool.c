@@ -35,7 +35,8 @@ static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window;  /* receives text entries when the first window is full */
 static uint64_t made_bytes[WINDOW_KINDS]; /* bytes of all windows of a kind */
 static int text_is_essential;
-static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a window of events failed */
+static const char *calls_due; /* the table of calls, until it is stored: before all windows but those of texts */
+static uint32_t drop_reason;  /* ENSIO_DROPPED_...: why the last request for a window of events failed */
 
 /* Texts, phases and regions, samples of counters, and windows that only feed the summary may take this much regardless
  * of the budget. Beyond it, a thread's calls reach the summary through private memory. */
@@ -44,8 +45,8 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a wi
 #define EXEMPT_MARKS_BYTES (256 << 10)
 #define EXEMPT_SURROUNDINGS_BYTES (128 << 10)
 
-/* The first window has room for the texts of many files. Most processes need a few pages of it. */
-#define FIRST_POPULATED_BYTES (16 << 10)
+/* The first window has room for the texts of many files. Processes without calls need a few pages of it. */
+#define FIRST_POPULATED_BYTES (12 << 10)
 #define MORE_POPULATED_BYTES (8 << 10)
 #define TEXT_OF_ENDS_BYTES 1024
 
@@ -268,7 +269,7 @@ static void store_properties(void)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
 }
 
-static int64_t make(void *unused)
+static int64_t make(void *calls)
 {
     uint32_t pid = ensio_raw_pid();
     struct ensio_string path = ensio_string_in(spool_path, sizeof spool_path);
@@ -314,6 +315,7 @@ static int64_t make(void *unused)
     ensio_flights = (struct ensio_flights *)(void *)((char *)head + ENSIO_SPOOL_FLIGHTS_BYTES);
     ensio_spool_number++;
     text_window = NULL;
+    calls_due = calls;
     memset(made_bytes, 0, sizeof made_bytes);
     uint32_t reason;
     ensio_mounts_keep();
@@ -329,9 +331,9 @@ static int64_t make(void *unused)
     return 0;
 }
 
-int ensio_spool_make(void)
+int ensio_spool_make(const char *calls)
 {
-    return (int)ensio_with_private_files(make, NULL);
+    return (int)ensio_with_private_files(make, (void *)(uintptr_t)calls);
 }
 
 const char *ensio_spool_name(void)
@@ -429,6 +431,9 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     const uint64_t asked = ensio_ticks(), wanted = bytes, most = ensio_longest_file();
     if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
         return NULL;
+    if (kind != ENSIO_WINDOW_TEXT && calls_due &&
+        ensio_text_store_essential(ENSIO_TEXT_CALLS, 0, calls_due, (uint32_t)strlen(calls_due)) == 0)
+        calls_due = NULL;
     const int exempt = is_exempt(kind);
     const int is_kept = kind == ENSIO_WINDOW_EVENTS || kind == ENSIO_WINDOW_CODED || kind == ENSIO_WINDOW_MARKS;
     uint32_t *reason = is_kept ? &drop_reason : &(uint32_t){0};
@@ -442,7 +447,9 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
     const int aligned = bytes >= ENSIO_WINDOW_LARGE_BYTES && !file.is_reserved;
     const uint64_t offset = aligned ? round_up(behind, ENSIO_WINDOW_LARGE_BYTES) : behind;
     const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
-    int64_t error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
+    int64_t error = -ENOSPC;
+    if (!calls_due || kind == ENSIO_WINDOW_TEXT)
+        error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
     struct ensio_window *window = NULL;
     if (!error)
         window = map_next(offset - behind, bytes, populated < bytes ? populated : bytes, &error);

@@ -21,8 +21,9 @@ extern uint32_t ensio_spool_number;
 /* When recording began in this process, before its first call: its spool is made when that call has returned. */
 extern struct ensio_clock_reading ensio_spool_begun;
 
-/* Makes a spool for this process in the run directory. Returns 0, or minus an errno. The caller holds the lock. */
-int ensio_spool_make(void);
+/* Makes a spool for this process in the run directory, with a table of calls. Returns 0, or minus an errno. The caller
+ * holds the lock. */
+int ensio_spool_make(const char *calls);
 
 /* Opens the spool for reading: the descriptor, or minus an errno. The caller holds the lock and is in
  * ensio_with_private_files. */

@@ -46,7 +46,7 @@ int ensio_begin(void)
 int ensio_ensure_spool(void)
 {
     ensio_spool_begun = ensio_clock_read();
-    return ensio_spool ? 0 : ensio_spool_make();
+    return ensio_spool ? 0 : ensio_spool_make(ensio_calls);
 }
 
 static char folder[256];

@@ -1,6 +1,7 @@
 /* The file of a process: contiguous windows, growth, limits of its size, texts, and its end. */
 #include "recorder_world.h"
 
+#include <calls/calls.h>
 #include <core/lock.h>
 #include <spool/run_directory.h>
 #include <time/clock.h>
@@ -47,7 +48,8 @@ static void compare(const struct ensio_window *window, uint64_t position, void *
     ++*at;
 }
 
-/* Windows of any size follow each other; those that large pages may back begin at a multiple of 2 MiB. */
+/* Windows of any size follow each other, behind the table of calls; those that large pages may back begin at a multiple
+ * of 2 MiB. */
 static void windows(void)
 {
     const uint64_t sizes[] = {1,       4096, 4097,        65536,   MIB,      2 * MIB - 4096,
@@ -55,6 +57,7 @@ static void windows(void)
     uint64_t bytes, end = ENSIO_SPOOL_BYTES;
     uint32_t seen = 0;
     begin();
+    const uint32_t texts = ensio_spool->text_bytes;
     CHECK(ensio_spool->allocated_bytes == end);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct ensio_window *window = ensio_window_make(ENSIO_WINDOW_EVENTS, sizes[i]);
@@ -66,6 +69,7 @@ static void windows(void)
         end += window->bytes;
         CHECK(ensio_spool->allocated_bytes == end && length_of_file() >= end);
     }
+    CHECK(ensio_spool->text_bytes - texts - strlen(ensio_calls) <= sizeof(struct ensio_text) + 7); /* once */
     const uint8_t *file = world_spool_file(&bytes);
     CHECK(world_each_window(file, bytes, compare, &seen) == made.count && seen == made.count);
     CHECK(made.positions[0] == ENSIO_SPOOL_BYTES && made.positions[6] % (2 * MIB) == 0);
@@ -118,9 +122,9 @@ static void no_size(void)
     world_begin(ENSIO_TRACE);
     ensio_lock();
     limit_file(ENSIO_SPOOL_BYTES);
-    CHECK(ensio_spool_make() == -EFBIG && !ensio_spool);
+    CHECK(ensio_spool_make(ensio_calls) == -EFBIG && !ensio_spool);
     limit_file(ENSIO_SPOOL_BYTES + 4096);
-    CHECK(ensio_spool_make() == 0 && ensio_spool);
+    CHECK(ensio_spool_make(ensio_calls) == 0 && ensio_spool);
     CHECK(!ensio_window_make(ENSIO_WINDOW_EVENTS, 4096));
     ensio_spool_end(ENSIO_STATE_ENDED);
     CHECK(length_of_file() == ENSIO_SPOOL_BYTES);

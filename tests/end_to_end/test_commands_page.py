@@ -43,6 +43,13 @@ def test_man_page_says_of_every_command_and_option_what_the_page_says():
     assert missing == [], "docs/man is out of date; run ./dev docs"
 
 
+def test_man_page_of_the_compiler_driver_says_what_its_help_says():
+    words = ["sh", ROOT / "libtrace" / "tools" / "ensio-cc", "--help"]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout.partition("\n")[2]
+    man = re.sub(r"(?m)^\.PP$|\\|\s", "", (ROOT / "docs" / "man" / "ensio-cc.1").read_text())
+    assert re.sub(r"\s", "", said) in man
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_the_help_is_on_the_page(command):
     options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", help_of(command))) - {"--help"}

@@ -83,6 +83,12 @@ def test_a_finding_is_explained_alone(capsys: pytest.CaptureFixture[str]) -> Non
     assert "sync-per-write" not in printed
 
 
+def test_of_several_pages_the_first_of_the_index_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, folder in (("moments", "reference/methods"), ("history", "user"), ("README", "")):
+        assert main(["docs", "--path", name]) == 0
+        assert capsys.readouterr().out == f"{DOCUMENTS / folder / name}.md\n"
+
+
 def test_a_page_that_is_not_there_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     for name, near in (("setting", "settings"), ("small-request", "small-requests")):
         assert main(["help", name]) == 2

@@ -77,6 +77,7 @@ def test_help_imports_no_heavy_package() -> None:
     ("command", "packages"),
     [
         ("info", READING),
+        ("diagnose", [*READING, "numpy.ma"]),
         ("files", READING),
         ("ranks", READING),
         ("phases", READING),

@@ -50,6 +50,8 @@ def test_the_scorer_alone_scores_any_answers(folder: Path) -> None:
     assert f"0 of {planted} (0%)" in scored(folder, {})
     assert scored(folder, {}).startswith(f"0 of {len(truth)} ")  # have an answer
     assert scored(folder, json.loads((folder / "answers/ensio.json").read_text()))
+    refused = subprocess.run([sys.executable, "-I", folder / "score.py"], capture_output=True, text=True)
+    assert (refused.returncode, refused.stderr[:6]) == (2, "usage:")
 
 
 def test_a_log_has_the_sums_of_its_run(folder: Path) -> None:
