@@ -49,7 +49,7 @@ int64_t ensio_stream_filled(uint32_t number, FILE *stream)
 int64_t ensio_stream_emptied(uint32_t number, FILE *stream, int64_t waiting)
 {
     struct ensio_open_file *open_file = &ensio_open_files[number];
-    if (number <= ENSIO_LEFT_OUT)
+    if (number <= ENSIO_LEFT_OUT || open_file->user == ENSIO_SEVERAL)
         return waiting + 1 - (stream->_IO_write_ptr - stream->_IO_write_base);
     const int64_t counted = open_file->ahead < 0 ? 1 - open_file->ahead : 1;
     open_file->ahead = 0;

@@ -8,18 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The descriptor of a stream; -1: it has none (fmemopen). */
+/* The descriptor of a stream, as fileno finds it; negative: it has none (fmemopen, open_memstream). */
 static inline int ensio_stream_descriptor(FILE *stream)
 {
-#if defined(__GLIBC__)
-    return stream->_fileno; /* the value that fileno returns; negative for a stream without a descriptor */
-#else
-    const int error = errno;
-    const int fd = fileno_unlocked(stream);
-    if (ENSIO_UNLIKELY(fd < 0))
-        errno = error;
-    return fd;
-#endif
+    const int is_on_file = stream->_flags & 0x2000; /* glibc's _IO_IS_FILEBUF; without it, _fileno may be anything */
+    return ENSIO_LIKELY(is_on_file) ? stream->_fileno : -1;
 }
 
 /* Bytes of `count` items, saturated at the largest number. */
@@ -36,19 +29,26 @@ static inline int64_t ensio_read_failed(FILE *stream)
 }
 
 /* How far a stream is in its buffer. Only one of the two members moves, the other one where calls change the direction.
- */
+ * While characters that ungetc put back lie elsewhere, libc keeps the place in the buffer. */
 static inline uintptr_t ensio_stream_at(FILE *stream)
 {
-    return (uintptr_t)stream->_IO_read_ptr + (uintptr_t)stream->_IO_write_ptr;
+    const size_t room = (size_t)(stream->_IO_buf_end - stream->_IO_buf_base);
+    const int is_kept = (uintptr_t)stream->_IO_save_base - (uintptr_t)stream->_IO_buf_base <= room;
+    return (uintptr_t)(is_kept ? stream->_IO_save_base : stream->_IO_read_ptr) + (uintptr_t)stream->_IO_write_ptr;
 }
 
 /* Before and after a call on a recorded stream: what inline code moves is how far the stream goes between two calls.
- * ungetc takes it back by one. */
-static inline void ensio_stream_entered(struct ensio_open_file *open_file, FILE *stream)
+ * ungetc takes it back by one. A call of another thread, or through another stream, may be moving meanwhile. */
+static inline void ensio_stream_entered(struct ensio_thread *thread, struct ensio_open_file *open_file, FILE *stream)
 {
+    const uintptr_t user = (uintptr_t)thread ^ (uintptr_t)stream;
     const int64_t moved = (int64_t)(ensio_stream_at(stream) - open_file->left_at);
-    if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base)
+    if (ENSIO_UNLIKELY(open_file->user != user)) {
+        open_file->user = open_file->user ? ENSIO_SEVERAL : user;
+        open_file->ahead = 0;
+    } else if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base) {
         open_file->ahead -= moved;
+    }
 }
 
 static inline void ensio_stream_left(struct ensio_open_file *open_file, FILE *stream)

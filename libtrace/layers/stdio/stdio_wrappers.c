@@ -40,12 +40,12 @@ enum {
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
     RECORDED_STREAM_OR(call, stream, real, thread->excluded_calls++; return real)
 
-/* The same with statements for a descriptor whose calls are not recorded. */
+/* The same with statements for a descriptor whose calls are not recorded. Streams in memory move no bytes of files. */
 #define RECORDED_STREAM_OR(call, stream, real, left_out) \
-    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
+    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call] || ensio_stream_descriptor(stream) < 0)) \
         return real; \
     RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out); \
-    ensio_stream_entered(open_file, stream)
+    ensio_stream_entered(thread, open_file, stream)
 
 /* A write to a stream whose calls are not recorded, which may fail. */
 #define LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_) \
@@ -132,8 +132,9 @@ enum {
 
 #define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
 
+/* A call of a static C library that fills or empties a buffer counts its bytes itself. */
 #define REFILL(call, symbol, parameters, arguments, bytes_, failed) \
-    TRANSFER(call, symbol, int, parameters, arguments, stream, 0, \
+    TRANSFER(call, symbol, int, parameters, arguments, stream, (ensio_thread.depth & ENSIO_CARRIES_READ) != 0, \
              const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base; \
              (void)waiting, result == EOF ? 0 : (bytes_), result == EOF ? -1 : (int64_t)bytes, failed)
 
@@ -151,6 +152,16 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
     (void)none;
     ensio_store(thread, __fwriting(stream) ? CALL___overflow : CALL___uflow, open_file->file, -1, (uint64_t)rest, rest,
                 start, duration);
+}
+
+/* The same before a call that closes the stream's descriptor. */
+static inline __attribute__((always_inline)) void store_last(struct ensio_thread *thread, uint16_t call, FILE *stream)
+{
+    const uint32_t number = ensio_descriptor(ensio_stream_descriptor(stream));
+    if (number <= ENSIO_LEFT_OUT || ensio_unwanted_calls[call])
+        return;
+    ensio_stream_entered(thread, &ensio_open_files[number], stream);
+    store_rest(thread, &ensio_open_files[number], stream);
 }
 
 #define OPEN(call, symbol) \
@@ -187,6 +198,7 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol)(path, mode, stream); \
         const int error = errno, fd = ensio_stream_descriptor(stream); \
+        store_last(thread, CALL_##call, stream); \
         ensio_forget(fd, fd); \
         errno = error; \
         FILE *result; \
@@ -216,11 +228,7 @@ static inline __attribute__((always_inline)) void store_rest(struct ensio_thread
             return ENSIO_REAL(symbol)(stream); \
         uint32_t file; \
         const int error = errno, fd = ensio_stream_descriptor(stream); \
-        const uint32_t number = ensio_descriptor(fd); \
-        if (number > ENSIO_LEFT_OUT && !ensio_unwanted_calls[CALL_##call]) { \
-            ensio_stream_entered(&ensio_open_files[number], stream); \
-            store_rest(thread, &ensio_open_files[number], stream); \
-        } \
+        store_last(thread, CALL_##call, stream); \
         const int recorded = ensio_closing(thread, fd, &file); \
         errno = error; \
         if (!recorded) \
