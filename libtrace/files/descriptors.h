@@ -22,6 +22,8 @@ extern uint32_t ensio_descriptor_end; /* ENSIO_DESCRIPTORS; 0 until there are ta
 #define ENSIO_APPENDS 4     /* every write goes to the end of the file */
 /* ENSIO_WAITS_FOR_DEVICE: as in the events of writes */
 
+#define ENSIO_SEVERAL 1 /* users of an open file */
+
 struct ensio_open_file {
     int64_t position;
     uint32_t file;
@@ -29,8 +31,9 @@ struct ensio_open_file {
     uint16_t of_mpi;     /* opened inside an MPI call: calls on it belong to MPI */
     uint32_t references; /* descriptors that refer to it; 0: unused */
     uint32_t next;       /* of an unused entry: the next unused one */
-    /* Of a stream (layers/stdio): where the last call left it in its buffer, 0: none did; and how many bytes were
-     * counted that inline code has not moved yet. */
+    /* Of a stream (layers/stdio): the stream and thread that use it, 0: none did; where the last call left it in its
+     * buffer; and how many bytes were counted that inline code has not moved yet. */
+    uintptr_t user;
     uintptr_t left_at;
     int64_t ahead;
 };

@@ -19,6 +19,7 @@
 #include <sites/sites.h>
 #include <spool/run_directory.h>
 #include <spool/space_budget.h>
+#include <spool/process_facts.h>
 #include <spool/spool.h>
 #include <summary/keep_slowest.h>
 #include <surroundings/account.h>

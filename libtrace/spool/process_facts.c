@@ -1,5 +1,6 @@
 #include "process_facts.h"
 
+#include "encode.h"
 #include "mounts.h"
 #include "spool.h"
 
@@ -10,6 +11,7 @@
 #include <core/site_settings.h>
 
 #include <gnu/libc-version.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,4 +167,16 @@ void ensio_losses_store(void)
     ensio_add_bytes(&losses, "", 1);
     if (ensio_losses->calls_on_other_paths || ensio_spool->dropped_events)
         ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, losses.length);
+}
+
+/* A process that is killed meanwhile leaves a head without the sum. */
+void ensio_spool_set_rank(int rank, uint32_t tasks)
+{
+    uint64_t numbers[6] = {0};
+    __atomic_store_n(&ensio_spool->identity_sum, 0, __ATOMIC_SEQ_CST);
+    ensio_spool->rank = rank;
+    ensio_spool->tasks = tasks;
+    memcpy(numbers, &ensio_spool->clock, offsetof(struct ensio_spool, threads) - offsetof(struct ensio_spool, clock));
+    memcpy(numbers + 3, &ensio_spool->first, sizeof ensio_spool->first);
+    __atomic_store_n(&ensio_spool->identity_sum, ensio_sum_words(numbers, sizeof numbers), __ATOMIC_RELEASE);
 }

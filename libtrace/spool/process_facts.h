@@ -3,6 +3,8 @@
 #ifndef ENSIO_SPOOL_PROCESS_FACTS_H
 #define ENSIO_SPOOL_PROCESS_FACTS_H
 
+#include <stdint.h>
+
 /* Stores them as properties of the process's spool. The caller holds the lock. */
 void ensio_process_facts_store(void);
 
@@ -13,5 +15,8 @@ int ensio_reports_node(void);
 /* Stores the losses as a property as well, because a job file has no other place for them. The caller holds the
  * lock. */
 void ensio_losses_store(void);
+
+/* Sets the rank of the process, and the sum of what the head says of the process. The caller holds the lock. */
+void ensio_spool_set_rank(int rank, uint32_t tasks);
 
 #endif

@@ -584,18 +584,6 @@ void ensio_spool_touch(void)
     __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
 }
 
-/* A process that is killed meanwhile leaves a head without the sum. */
-void ensio_spool_set_rank(int rank, uint32_t tasks)
-{
-    uint64_t numbers[6] = {0};
-    __atomic_store_n(&ensio_spool->identity_sum, 0, __ATOMIC_SEQ_CST);
-    ensio_spool->rank = rank;
-    ensio_spool->tasks = tasks;
-    memcpy(numbers, &ensio_spool->clock, offsetof(struct ensio_spool, threads) - offsetof(struct ensio_spool, clock));
-    memcpy(numbers + 3, &ensio_spool->first, sizeof ensio_spool->first);
-    __atomic_store_n(&ensio_spool->identity_sum, ensio_sum_words(numbers, sizeof numbers), __ATOMIC_RELEASE);
-}
-
 void ensio_spool_set_state(uint32_t state)
 {
     ensio_spool_touch();

@@ -75,9 +75,6 @@ void ensio_spool_lose(void);
 /* Updates the clock in the head. The caller holds the lock. */
 void ensio_spool_touch(void);
 
-/* Sets the rank of the process, and the sum of what the head says of the process. The caller holds the lock. */
-void ensio_spool_set_rank(int rank, uint32_t tasks);
-
 /* Sets the clock and the state (ENSIO_STATE_...) only. The caller holds the lock. */
 void ensio_spool_set_state(uint32_t state);
 

@@ -193,14 +193,15 @@ def test_locks_and_lists_of_folders_are_calls_and_change_nothing(recorder, tmp_p
 
 def test_what_inline_stdio_moves_between_calls_is_counted_once(recorder, tmp_path):
     """A read counts what its buffer got, of which at most a page is left before a seek."""
-    program, file = recorder.build("inline_stdio", "-O2"), tmp_path / "file"
-    recorder.execute(program, file, check=True)
+    program, file, lines = recorder.build("inline_stdio"), tmp_path / "file", tmp_path / "lines"
+    recorder.execute(program, file, lines, check=True)
     run = ensembles.open(recorder.run)
-    events = run.select(file=str(file))
     moved = {op: int(run.select(file=str(file), op=op).moved.sum()) for op in ("read", "write")}
     assert moved["write"] == file.stat().st_size
     assert file.stat().st_size - 1 <= moved["read"] < file.stat().st_size + 2 * 4096
-    assert {"__uflow", "__overflow"} < set(names(events))
+    assert {"__uflow", "__overflow"} < set(names(run.select(file=str(file))))
+    assert set(names(run.select(file=str(lines), op="write"))) == {"fputs"}
+    assert run.info.kernel_bytes.excluded_written == 0
 
 
 def test_events_hold_what_the_calls_did(recorder, tmp_path):

@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The value that fileno returns; negative for a stream without a descriptor (fmemopen). */
+/* The descriptor of a stream, as fileno finds it; negative: it has none (fmemopen, open_memstream). */
 static inline int ensio_stream_descriptor(FILE *stream)
 {
-    return stream->_fileno;
+    const int is_on_file = stream->_flags & 0x2000; /* glibc's _IO_IS_FILEBUF; without it, _fileno may be anything */
+    return ENSIO_LIKELY(is_on_file) ? stream->_fileno : -1;
 }
 
 /* Bytes of `count` items, saturated at the largest number. */
@@ -27,10 +28,13 @@ static inline int64_t ensio_read_failed(FILE *stream)
     return feof_unlocked(stream) ? 0 : -(int64_t)errno;
 }
 
-/* How far a stream is in its buffer: only one of the two members moves. */
+/* How far a stream is in its buffer: only one of the two members moves. While characters that ungetc put back lie
+ * elsewhere, libc keeps the place in the buffer. */
 static inline uintptr_t ensio_stream_at(FILE *stream)
 {
-    return (uintptr_t)stream->_IO_read_ptr + (uintptr_t)stream->_IO_write_ptr;
+    const size_t room = (size_t)(stream->_IO_buf_end - stream->_IO_buf_base);
+    const int is_kept = (uintptr_t)stream->_IO_save_base - (uintptr_t)stream->_IO_buf_base <= room;
+    return (uintptr_t)(is_kept ? stream->_IO_save_base : stream->_IO_read_ptr) + (uintptr_t)stream->_IO_write_ptr;
 }
 
 /* After inline code had a buffer filled, or emptied that held `waiting` bytes: the bytes to count, so that those of all

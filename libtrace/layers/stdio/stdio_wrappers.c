@@ -39,16 +39,22 @@ enum {
 #define EMPTIES(call) ((int)OP_OF_##call > (int)OP_write && (int)CALL_##call != (int)CALL_ftell)
 
 /* Before a call on a stream: how far it went since the last one is what inline code moved; ungetc takes it back by one.
- * A call that empties the buffer stores first what no call has counted of that, and no later one gets the rest. */
+ * A call that empties the buffer stores first what no call has counted of that, and no later one gets the rest. Calls of
+ * another thread, or through another stream, may be moving meanwhile: then nothing is counted here. */
 static inline __attribute__((always_inline)) void entered(struct ensio_thread *thread, uint32_t number, FILE *stream,
                                                           int empties)
 {
     struct ensio_open_file *open_file = &ensio_open_files[number];
     const int64_t moved = (int64_t)(ensio_stream_at(stream) - open_file->left_at);
+    const uintptr_t user = (uintptr_t)thread ^ (uintptr_t)stream;
     if (number <= ENSIO_LEFT_OUT)
         return;
-    if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base)
+    if (ENSIO_UNLIKELY(open_file->user != user)) {
+        open_file->user = open_file->user ? ENSIO_SEVERAL : user;
+        open_file->ahead = 0;
+    } else if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base) {
         open_file->ahead -= moved;
+    }
     const int64_t rest = -open_file->ahead;
     if (empties)
         open_file->ahead = 0;
@@ -63,9 +69,9 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
     RECORDED_STREAM_OR(call, stream, real, thread->excluded_calls++; return real)
 
-/* The same with statements for a descriptor whose calls are not recorded. */
+/* The same with statements for a descriptor whose calls are not recorded. Streams in memory move no bytes of files. */
 #define RECORDED_STREAM_OR(call, stream, real, left_out) \
-    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
+    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call] || ensio_stream_descriptor(stream) < 0)) \
         return real; \
     RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out); \
     entered(thread, number, stream, EMPTIES(call))
@@ -155,8 +161,9 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
 
 #define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
 
+/* A call of a static C library that fills or empties a buffer counts its bytes itself. */
 #define REFILL(symbol, parameters, arguments, failed) \
-    TRANSFER(symbol, symbol, int, parameters, arguments, stream, 0, \
+    TRANSFER(symbol, symbol, int, parameters, arguments, stream, (ensio_thread.depth & ENSIO_CARRIES_READ) != 0, \
              const int64_t waiting = stream->_IO_write_ptr - stream->_IO_write_base, \
              result == EOF ? 0 : ensio_stream_refilled(number, stream, waiting), result == EOF ? -1 : (int64_t)bytes, \
              failed)
