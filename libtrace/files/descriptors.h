@@ -30,12 +30,12 @@ struct ensio_open_file {
     uint16_t flags;
     uint16_t of_mpi;     /* opened inside an MPI call: calls on it belong to MPI */
     uint32_t references; /* descriptors that refer to it; 0: unused */
-    uint32_t next;       /* of an unused entry: the next unused one */
-    /* Of a stream (layers/stdio): the stream and thread that use it, 0: none did; where the last call left it in its
-     * buffer; and how many bytes were counted that inline code has not moved yet. */
-    uintptr_t user;
-    uintptr_t left_at;
-    int64_t ahead;
+    union {
+        uint32_t next;    /* of an unused entry: the next unused one */
+        uint32_t left_at; /* of a stream (layers/stdio): where in its buffer the last call left it */
+    };
+    uint32_t user; /* the stream and thread that use it, 0: none did */
+    int32_t ahead; /* bytes that were counted, and that inline code has not moved yet */
 };
 
 extern uint32_t *ensio_descriptors;

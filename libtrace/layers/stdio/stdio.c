@@ -42,6 +42,6 @@ int64_t ensio_stream_refilled(uint32_t number, FILE *stream, int64_t waiting)
     if (number <= ENSIO_LEFT_OUT || open_file->user == ENSIO_SEVERAL)
         return 1 + unread + waiting - (stream->_IO_write_ptr - stream->_IO_write_base);
     const int64_t others = unread > open_file->ahead ? unread - open_file->ahead : 0;
-    open_file->ahead += others;
+    open_file->ahead += (int32_t)others;
     return 1 + others;
 }

@@ -30,11 +30,12 @@ static inline int64_t ensio_read_failed(FILE *stream)
 
 /* How far a stream is in its buffer: only one of the two members moves. While characters that ungetc put back lie
  * elsewhere, libc keeps the place in the buffer. */
-static inline uintptr_t ensio_stream_at(FILE *stream)
+static inline uint32_t ensio_stream_at(FILE *stream)
 {
     const size_t room = (size_t)(stream->_IO_buf_end - stream->_IO_buf_base);
     const int is_kept = (uintptr_t)stream->_IO_save_base - (uintptr_t)stream->_IO_buf_base <= room;
-    return (uintptr_t)(is_kept ? stream->_IO_save_base : stream->_IO_read_ptr) + (uintptr_t)stream->_IO_write_ptr;
+    return (uint32_t)((uintptr_t)(is_kept ? stream->_IO_save_base : stream->_IO_read_ptr) +
+                      (uintptr_t)stream->_IO_write_ptr);
 }
 
 /* After inline code had a buffer filled, or emptied that held `waiting` bytes: the bytes to count, so that those of all

@@ -39,14 +39,14 @@ enum {
 #define EMPTIES(call) ((int)OP_OF_##call > (int)OP_write && (int)CALL_##call != (int)CALL_ftell)
 
 /* Before a call on a stream: how far it went since the last one is what inline code moved; ungetc takes it back by one.
- * A call that empties the buffer stores first what no call has counted of that, and no later one gets the rest. Calls of
- * another thread, or through another stream, may be moving meanwhile: then nothing is counted here. */
+ * A call that empties the buffer stores first what no call has counted of that, and no later one gets the rest. Calls
+ * of another thread, or through another stream, may be moving meanwhile: then nothing is counted here. */
 static inline __attribute__((always_inline)) void entered(struct ensio_thread *thread, uint32_t number, FILE *stream,
                                                           int empties)
 {
     struct ensio_open_file *open_file = &ensio_open_files[number];
-    const int64_t moved = (int64_t)(ensio_stream_at(stream) - open_file->left_at);
-    const uintptr_t user = (uintptr_t)thread ^ (uintptr_t)stream;
+    const int32_t moved = (int32_t)(ensio_stream_at(stream) - open_file->left_at);
+    const uint32_t user = (uint32_t)(((uintptr_t)thread ^ (uintptr_t)stream) >> 3);
     if (number <= ENSIO_LEFT_OUT)
         return;
     if (ENSIO_UNLIKELY(open_file->user != user)) {
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
     } else if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base) {
         open_file->ahead -= moved;
     }
-    const int64_t rest = -open_file->ahead;
+    const int64_t rest = -(int64_t)open_file->ahead;
     if (empties)
         open_file->ahead = 0;
     if (empties && ENSIO_UNLIKELY(rest > 0)) {
