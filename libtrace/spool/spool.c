@@ -100,8 +100,7 @@ uint64_t ensio_longest_file(void)
 
 /* File systems that write every changed page to a new place (btrfs) need space for the change; at the end of a quota
  * there is none, which raises SIGBUS. With a flag (FS_NOCOW_FL) they keep a file's pages in place; other file systems
- * refuse it, and keep them anyway. Blocks for all pages are then reserved at once, so that the last page does not take
- * what the change of another one needs. */
+ * refuse it, and keep them anyway. Blocks of all pages are then reserved at once, for the change of any of them. */
 static void keep_in_place(int fd)
 {
     unsigned flags = 0;

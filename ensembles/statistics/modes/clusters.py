@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.fields import Fields
-from ensembles.model.levels import CERTAIN
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.density import (
     DEPTH_RATIO,
@@ -69,57 +68,62 @@ def chance_of_second_mode(beyond: float) -> float:
     return float(0.01 * 10.0 ** (-max(beyond, -0.9) / 0.45))
 
 
+KERNEL_THRESHOLDS = ((2.0, 1.2), (3.0, 1.75), (4.4, 2.4), (6.1, 2.8), (9.0, 3.2), (20.0, 3.8), (60.0, 4.8))
+"""Standard errors by which a kernel antimode is low, by the width of the calls in bandwidths.
+
+The width is that of the calls on both sides together, or of one side if that is wider.
+"""
+
 _QUARTERS, _FAR = np.array([0.25, 0.75]), 12.0
-_DRAWS = round(5 / CERTAIN) - 1
-_LEVEL = 2 * CERTAIN
-"""Level at which a kernel antimode divides calls: of calls of one kind, it may be wrong for 2 %."""
+
+
+def _deviation(middles: np.ndarray, counts: np.ndarray) -> float:
+    """Return the standard deviation of calls in cells; 0: there are none."""
+    total = max(float(counts.sum()), 1.0)
+    return float(np.sqrt(counts @ (middles - float(counts @ middles) / total) ** 2 / total))
 
 
 def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tuple[list[Span], float]:
     """Divide the calls between two ends at significant antimodes of a kernel estimate.
 
-    Returns high, low, high, ..., high (`span` alone: no antimode), and the p-value of one mode.
+    Returns high, low, high, ..., high (`span` alone: no antimode), and the standard errors of the deepest
+    antimode beyond its threshold.
 
-    The statistic is that of Silverman (1981), the critical bandwidth: the widest with which the estimate has
-    two modes. The p-value is the share of samples that have two with it. They are drawn from the estimate,
-    made rising up to its maximum and falling behind it, and counted in the same cells. Bandwidths below
-    Silverman's (1986, section 3.4) are not tried: blocks find modes that are narrow.
+    The bandwidth is that of Silverman (1986, section 3.4) for all calls, which is wide, so that few places
+    are compared. Blocks find modes that are narrow or far away.
     """
     inside = (cells.edges[1:] > low) & (cells.edges[:-1] < high)
     counts = np.where(inside, cells.counts, 0).astype(np.float64)
     total = counts.sum()
     first, last = places_of_shares(cells, np.stack([counts] * 2), total * _QUARTERS)
     middles = 0.5 * (cells.edges[1:] + cells.edges[:-1])
-    beyond = middles - float(counts @ middles) / max(total, 1.0)
-    sigma = min((last - first) / 1.349, float(np.sqrt(counts @ beyond**2 / max(total, 1.0))))
+    sigma = min((last - first) / 1.349, _deviation(middles, counts))
     used = np.flatnonzero((middles > first - 3 * sigma) & (middles < last + 3 * sigma) & (counts > 0))
     even = float(cells.widths[used].max(initial=0.0)) / np.sqrt(12)  # deviation of even calls in a cell
     bandwidth = max(0.9 * sigma * total**-0.2, even)
     if bandwidth <= 0 or sigma < bandwidth:
-        return [span], 1.0
+        return [span], -np.inf
     ends = max(low, first - _FAR * sigma), min(high, last + _FAR * sigma)
     at = np.linspace(*ends, int(np.clip(4 * (ends[1] - ends[0]) / bandwidth, 32, 2 * _MOST_CELLS)))
-    least = max(LEAST_CALLS, LEAST_SHARE * cells.counts.sum())
     smoother = Smoother(cells, at, bandwidth)
     density = smoother(counts)
-    scores = _antimodes(density, bandwidth, least, smoother.squares)
-    if not np.isfinite(scores.max()):
-        return [span], 1.0
-    narrow, wide = bandwidth, sigma * 2
-    while wide > 1.02 * narrow:
-        middle = float(np.sqrt(narrow * wide))
-        two = np.isfinite(_antimodes(Smoother(cells, at, middle)(counts), middle, least).max())
-        narrow, wide = (middle, wide) if two else (narrow, middle)
-    smooth = Smoother(cells, middles, bandwidth)(counts)
-    top = int(smooth.argmax())
-    flat = [_rising(smooth[:top], cells.widths[:top]), _rising(smooth[top:][::-1], cells.widths[top:][::-1])]
-    one_mode = np.where(inside, np.append(flat[0], flat[1][::-1]) * cells.widths, 0.0)
-    drawn = np.random.default_rng(0).multinomial(round(total), one_mode / one_mode.sum(), size=_DRAWS)
-    found = _antimodes(Smoother(cells, at, wide)(drawn.astype(np.float64)), wide, least)
-    chance = float(1 + np.isfinite(found.max(axis=1)).sum()) / (_DRAWS + 1)
-    if chance > _LEVEL:
-        return [span], chance
+    left = np.maximum.accumulate(density)
+    right = np.maximum.accumulate(density[::-1])[::-1]
+    peak = np.minimum(left, right)
+    held = peak * bandwidth * 2 * np.sqrt(np.pi)
+    least = max(LEAST_CALLS, LEAST_SHARE * cells.counts.sum())
+    deep = (held >= least) & (peak > DEPTH_RATIO * density)
+    error = np.sqrt((peak + density) * smoother.squares)
+    scores = np.where(deep, (peak - density) / np.maximum(error, 1e-300), -np.inf)
     place = int(np.argmax(scores))
+    widths, limits = zip(*KERNEL_THRESHOLDS, strict=True)
+    smoothed = 1 / (2 * np.sqrt(np.pi) * smoother.squares[place])  # by the kernel and by cells
+    # Calls all over a wide part, as of a background, have an antimode somewhere.
+    parts = [counts * side for side in (middles < at[place], middles >= at[place])]
+    width = max(sigma, *(_deviation(middles, part) for part in parts))
+    beyond = float(scores[place] - np.interp(np.log(width / smoothed), np.log(widths), limits))
+    if beyond < 0:
+        return [span], beyond
     valley = float(at[place])
     tops = [float(at[np.argmax(density[:place])]), float(at[place + np.argmax(density[place:])])]
     near = min(bandwidth, 0.4 * min(valley - tops[0], tops[1] - valley))
@@ -128,32 +132,7 @@ def kernel_antimodes(cells: LogCells, low: float, high: float, span: Span) -> tu
         for part, top in zip([(low, valley), (valley, high)], tops, strict=True)
     ]
     lowest = max(valley - near, sides[0][-1][1]), min(valley + near, sides[1][0][0])
-    return [*sides[0], lowest, *sides[1]], chance
-
-
-def _rising(density: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Return the nearest density that never falls, by pooling adjacent violators (Ayer and others 1955)."""
-    parts = np.zeros((0, 3))  # calls, width and cells of each pool
-    for part in np.column_stack([density * widths, widths, np.ones(len(widths))]):
-        while len(parts) and parts[-1, 0] * part[1] > part[0] * parts[-1, 1]:
-            part, parts = part + parts[-1], parts[:-1]
-        parts = np.vstack([parts, part])
-    rising: np.ndarray = np.repeat(parts[:, 0] / parts[:, 1], parts[:, 2].astype(np.int64))
-    return rising
-
-
-def _antimodes(
-    density: np.ndarray, bandwidth: float, least: float, squares: np.ndarray | float = 1.0
-) -> np.ndarray:
-    """Return the standard errors by which places are lower than maxima on both sides; −inf: irrelevant."""
-    left = np.maximum.accumulate(density, axis=-1)
-    right = np.maximum.accumulate(density[..., ::-1], axis=-1)[..., ::-1]
-    peak = np.minimum(left, right)
-    deep = (peak * bandwidth * 2 * np.sqrt(np.pi) >= least) & (peak > DEPTH_RATIO * density)
-    scores: np.ndarray = np.where(
-        deep, (peak - density) / np.sqrt(np.maximum((peak + density) * squares, 1e-300)), -np.inf
-    )
-    return scores
+    return [*sides[0], lowest, *sides[1]], beyond
 
 
 _WINDOWS = (0.35, 0.5, 0.7, 1.0)

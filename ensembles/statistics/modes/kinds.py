@@ -195,7 +195,6 @@ def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span]
     on few phases; and an upper bound of the p-value of the deepest antimode (1.0: few phases have it).
     """
     spans, deepest = highs_and_lows(cells)
-    chance = chance_of_second_mode(deepest)
     of_few = clusters_of_few_phases(sample, cells, spans)
     ends = [cells.edges[0], *(0.5 * (low + high) for low, high in spans[1::2]), cells.edges[-1]]
     divided: list[Span] = []
@@ -205,15 +204,15 @@ def find_clusters(sample: CountedDurations, cells: LogCells) -> tuple[list[Span]
         if number in of_few:
             few.append(len(divided) // 2 + (number > 0))
         else:
-            found, p_one = kernel_antimodes(cells, ends[number], ends[number + 1], span)
+            found, beyond = kernel_antimodes(cells, ends[number], ends[number + 1], span)
             if not clusters_of_few_phases(sample, cells, found):
-                parts, chance = found, min(chance, p_one)
+                parts, deepest = found, max(deepest, beyond)
         if number:
             low, high = spans[2 * number - 1]
             divided.append((max(low, divided[-1][1]), min(high, parts[0][0])))
         divided += parts
     alone = few and len(spans[::2]) - len(few) == 1 and len(divided) == len(spans)
-    return divided, few, 1.0 if alone else chance
+    return divided, few, 1.0 if alone else chance_of_second_mode(deepest)
 
 
 def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: list[Span]) -> list[int]:
