@@ -96,7 +96,7 @@ def test_an_ended_program_is_read_as_any_run(program, recorder) -> None:
     assert followed.notes == [f"The run has ended: 1 task made {len(whole):,} calls."]
     followed._causes_in_background.wait()
     assert followed.structure(View()).phases
-    phase = int(followed.events.phase.max())
+    phase = int(ensembles.open(recorder.run).select(op="write").phase.max())
     chosen = followed.marked(View(marks={"phase": str(phase), "op": "write"}))
     assert len(chosen) == len(ensembles.open(recorder.run).select(phase=phase, op="write")) > 0
 
