@@ -109,7 +109,7 @@ static uint32_t bound(uint32_t file, uint16_t flags, int of_mpi)
     struct ensio_open_file *open_file = &ensio_open_files[number];
     __atomic_store_n(&open_file->position, 0, __ATOMIC_RELAXED);
     open_file->file = file;
-    __atomic_store_n(&open_file->flags, flags, __ATOMIC_RELAXED);
+    __atomic_store_n(&open_file->flags, (uint8_t)flags, __ATOMIC_RELAXED);
     open_file->of_mpi = of_mpi != 0;
     open_file->user = 0;
     __atomic_store_n(&open_file->references, 1, __ATOMIC_RELEASE);

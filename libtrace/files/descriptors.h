@@ -27,15 +27,13 @@ extern uint32_t ensio_descriptor_end; /* ENSIO_DESCRIPTORS; 0 until there are ta
 struct ensio_open_file {
     int64_t position;
     uint32_t file;
-    uint16_t flags;
-    uint16_t of_mpi;     /* opened inside an MPI call: calls on it belong to MPI */
+    uint8_t flags;
+    uint8_t of_mpi;      /* opened inside an MPI call: calls on it belong to MPI */
+    uint16_t user;       /* of a stream (layers/stdio): a hash of the stream and thread that use it, 0: none did */
     uint32_t references; /* descriptors that refer to it; 0: unused */
-    union {
-        uint32_t next;    /* of an unused entry: the next unused one */
-        uint32_t left_at; /* of a stream (layers/stdio): where in its buffer the last call left it */
-    };
-    uint32_t user; /* the stream and thread that use it, 0: none did */
-    int32_t ahead; /* bytes that were counted, and that inline code has not moved yet */
+    uint32_t next;       /* of an unused entry: the next unused one. A late call must not change it. */
+    uint32_t left_at;    /* of a stream: where in its buffer the last call left it */
+    int32_t ahead;       /* bytes that were counted, and that inline code has not moved yet */
 };
 
 extern uint32_t *ensio_descriptors;

@@ -123,14 +123,15 @@ static void random_steps(void)
         }
     }
     close_all(FIRST, END - 1);
-    for (uint32_t i = ENSIO_LEFT_OUT + 1; i < ENSIO_DESCRIPTORS + 2; i++) /* all are free again: a list through them */
+    for (uint32_t i = ENSIO_LEFT_OUT + 1; i <= ENSIO_LEFT_OUT + ENSIO_DESCRIPTORS;
+         i++) /* all are free again: a list through them */
         CHECK(ensio_open_files[i].references <= ENSIO_DESCRIPTORS + 1);
 }
 
 /* As many descriptors as the table has, each with a separate open file; then all once more. */
 static void full_table(void)
 {
-    static uint8_t used[ENSIO_DESCRIPTORS + 2];
+    static uint8_t used[ENSIO_LEFT_OUT + ENSIO_DESCRIPTORS + 1];
     begin();
     const int fd = open(path_of(1), O_RDWR | O_CREAT, 0600);
     CHECK(fd >= 0);
@@ -142,7 +143,7 @@ static void full_table(void)
             if (i == fd)
                 continue;
             const uint32_t made = opened(fd, "/data", O_RDWR);
-            CHECK(made > ENSIO_LEFT_OUT && made < ENSIO_DESCRIPTORS + 2 && !used[made]);
+            CHECK(made > ENSIO_LEFT_OUT && made <= ENSIO_LEFT_OUT + ENSIO_DESCRIPTORS && !used[made]);
             used[made] = 1;
             ensio_descriptor_duplicated(fd, number);
             CHECK(ensio_descriptors[number] == made);
@@ -179,7 +180,7 @@ static void unseen(void)
     snprintf(list, sizeof list, "/nowhere/*:%s/*", world_folder());
     ensio_exclude(list);
     const int excluded = open(path_of(2), O_RDWR | O_CREAT, 0600);
-    CHECK(ensio_descriptor(excluded) == ENSIO_LEFT_OUT);
+    CHECK(ensio_descriptor(excluded) == ENSIO_LEFT_OUT_FILE);
 }
 
 /* After a fork the other process may move positions too: the kernel is asked for them. */

@@ -238,8 +238,9 @@ def _writes() -> Finding:
 
 def test_places_are_lines_functions_or_a_module_and_never_addresses(tmp_path: Path) -> None:
     with_lines = places(recorded(tmp_path, "lines", "-g"))
-    assert {re.sub(r":\d+$", "", label) for label in with_lines} == {"dump, dump.c"}
     # Shares are of the time: one of the 51 calls has another place, which may be named or not.
+    functions = {re.sub(r":\d+$", "", label) for label in with_lines}
+    assert functions - {"main, dump.c"} == {"dump, dump.c"}
     assert "dump (symbols)" in places(recorded(tmp_path, "symbols"))
     stripped = recorded(tmp_path, "stripped", "-s")
     assert places(stripped) == {"stripped (no symbol here)": 1.0}
