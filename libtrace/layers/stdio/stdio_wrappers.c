@@ -44,11 +44,11 @@ enum {
 static inline __attribute__((always_inline)) void entered(struct ensio_thread *thread, uint32_t number, FILE *stream,
                                                           int empties)
 {
+    if (number <= ENSIO_LEFT_OUT)
+        return;
     struct ensio_open_file *open_file = &ensio_open_files[number];
     const int32_t moved = (int32_t)(ensio_stream_at(stream) - open_file->left_at);
     const uint16_t user = (uint16_t)(((uintptr_t)thread ^ (uintptr_t)stream) * 0x9e3779b97f4a7c15U >> 48);
-    if (number <= ENSIO_LEFT_OUT)
-        return;
     if (ENSIO_UNLIKELY(open_file->user != user)) {
         open_file->user = open_file->user ? ENSIO_SEVERAL : user;
         open_file->ahead = 0;
