@@ -23,6 +23,7 @@ from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
 from ensembles.model.holds import Holds
+from ensembles.model.units import ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from ensembles.model.events import Events
@@ -78,7 +79,6 @@ def _slowest(text: str) -> float:
 def execute(args: argparse.Namespace) -> int:
     """Write the events by rank, and by completion within a thread."""
     import ensembles
-    from ensembles.readers.common.columns import ROWS_AT_ONCE
     from ensembles.run.nothing_selected import not_nothing
 
     run = ensembles.open(args.run)

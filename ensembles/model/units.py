@@ -27,6 +27,10 @@ MOST_NAMED = 3
 MOST_ROWS = 20
 """Rows of a table that shows the first ones only."""
 
+ROWS_AT_ONCE = 1 << 15
+"""Rows, events or tasks that a loop takes at a time: so many that Python's cost a turn is small, and so few
+that what is computed of them stays in the processor's cache."""
+
 AT_ONCE = 1 << 20
 """Pieces that are computed at once: their arrays take some 100 MiB."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.passes.memory import Budget, held_elsewhere, watched
 from ensembles.passes.summary import ANY_ORDER, BY_RANK, Summary
 
@@ -159,11 +160,6 @@ def _read_all(readers: list[_Prepared | _Stream]) -> None:
             readers.remove(reader)
 
 
-ENOUGH = 1 << 15
-"""Least number of events in a chunk, unless it is the last: fewer cost more Python calls, and many more would
-not stay in the processor's cache."""
-
-
 class RankBuffer:
     """Turns chunks into chunks of whole ranks.
 
@@ -212,7 +208,7 @@ class RankBuffer:
         self._append(chunk, low)
         self._calls, self._files, self._sites = chunk.calls, chunk.files, chunk.sites
         too_large = self._count - self._begin > self._most_events
-        if self._begin >= ENOUGH or (too_large and self._begin):
+        if self._begin >= ROWS_AT_ONCE or (too_large and self._begin):
             yield self._first(self._begin)
             self._keep_from(self._begin)
         if too_large:
@@ -232,7 +228,7 @@ class RankBuffer:
     def _append(self, chunk: Events, low: int) -> None:
         count = self._count + len(chunk) - low
         if count > self._room:
-            self._room = max(2 * self._room, count, 2 * ENOUGH)
+            self._room = max(2 * self._room, count, 2 * ROWS_AT_ONCE)
             self._renew(0, self._count)
         for name in self._names:
             self._columns[name][self._count : count] = getattr(chunk, name)[low:]

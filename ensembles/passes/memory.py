@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import HALF_INT64
+from ensembles.model.units import HALF_INT64, ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from ensembles.model.events import Events
@@ -29,7 +29,6 @@ _BYTES_PER_CHUNK_EVENT = 1 << 12
 _BYTES_OF_PROGRAM = 160 << 20
 _BYTES_PER_THREAD = 32 << 20
 _BYTES_PER_HELD_EVENT = 240
-_MOST_CHUNK_EVENTS = 1 << 15
 
 _CHECKED_EVENTS = 1 << 17
 """Events between two checks of the memory: a check takes as long as counting some thousands of events."""
@@ -54,7 +53,7 @@ class Budget:
     def chunk_events(self) -> int:
         """Number of events in a chunk: few enough to stay in the processor's cache."""
         wanted = self.memory_bytes // _BYTES_PER_CHUNK_EVENT
-        return max(_MOST_CHUNK_EVENTS // 2, min(wanted, _MOST_CHUNK_EVENTS))
+        return max(ROWS_AT_ONCE // 2, min(wanted, ROWS_AT_ONCE))
 
     @property
     def held_events(self) -> int:

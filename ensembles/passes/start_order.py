@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.model.events import Events
-
-_AT_ONCE = 1 << 14
+from ensembles.model.units import ROWS_AT_ONCE
 
 
 def order_by_start(events: Events) -> np.ndarray | None:
@@ -26,8 +25,8 @@ def order_by_start(events: Events) -> np.ndarray | None:
 def _ordered(events: Events) -> np.ndarray | None:
     rank, start = events.rank, events.start
     falls = []
-    for low in range(0, len(start) - 1, _AT_ONCE):
-        high = min(low + _AT_ONCE, len(start) - 1)
+    for low in range(0, len(start) - 1, ROWS_AT_ONCE):
+        high = min(low + ROWS_AT_ONCE, len(start) - 1)
         earlier = start[low + 1 : high + 1] < start[low:high]
         if earlier.any():
             falls.append(low + np.flatnonzero(earlier & (rank[low + 1 : high + 1] == rank[low:high])))

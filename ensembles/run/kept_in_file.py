@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.files.user_cache import is_switched_off
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import NotKept, key_of, name_of, seal, to_bytes
 from ensembles.passes.summary import ignoring_run
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from ensembles.model.events import Events
     from ensembles.run.run import Run
     from ensembles.structure.phases.sampled_ranks import Search
-
-_ROWS_AT_ONCE = 1 << 15
-"""Events that are added to the summaries at a time: what they compute of them stays in the cache."""
 
 
 def _ranks_of(rank: np.ndarray) -> list[int]:
@@ -92,8 +90,8 @@ class KeptInFile:
         for chunk in chunks:
             self._events += len(chunk)
             self._ranks.update(_ranks_of(chunk.rank))
-            for low in range(0, len(chunk), _ROWS_AT_ONCE):
-                self._add(chunk.part(low, min(low + _ROWS_AT_ONCE, len(chunk))))
+            for low in range(0, len(chunk), ROWS_AT_ONCE):
+                self._add(chunk.part(low, min(low + ROWS_AT_ONCE, len(chunk))))
             yield chunk
             del chunk  # so that its memory can be reused for the next one
         for summary in self._group.summaries.values():

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.model.events import Events, is_io_of_calls
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.passes.summary import Summary
 from ensembles.summaries.calltable import carried_bits
 from ensembles.summaries.kernels import Choice, moving_ns
-from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls, shared_directions
 from ensembles.summaries.timegrid import TimeGrid
 
@@ -185,7 +185,7 @@ class IoUnion(Summary):
         self._waiting.append(spans)
         self._waiting_spans += spans.shape[1]
         # As many are joined as are there, so that a span is sorted a few times in all.
-        if self._waiting_spans > max(self._spans.shape[1], WAITING_ROWS):
+        if self._waiting_spans > max(self._spans.shape[1], ROWS_AT_ONCE):
             self._join()
 
     def _join(self) -> None:

@@ -8,12 +8,10 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import Call
+from ensembles.model.units import ROWS_AT_ONCE
 
 _WAYS = "slm"
 """What `_compiled.sum_by_keys` does with a column: sum, least, most; in capitals for real numbers."""
-
-WAITING_ROWS = 1 << 14
-"""Rows of new parts up to which they are not joined with the first."""
 
 
 class KeyedSums:
@@ -57,7 +55,7 @@ class KeyedSums:
         self._parts.append(part)
         if len(self._parts) > 1:
             self._new_rows += len(part[self.keys[0]])
-        if self._new_rows > max(WAITING_ROWS, len(self._parts[0][self.keys[0]])):
+        if self._new_rows > max(ROWS_AT_ONCE, len(self._parts[0][self.keys[0]])):
             self.columns()
 
     def merge(self, other: KeyedSums) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.model.levels import RARE
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT, union_ns
 from ensembles.summaries.calltable import carried_bits, compute_call_sums
-from ensembles.summaries.keyed_sums import WAITING_ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 LEFT_OUT = RARE
@@ -72,7 +72,7 @@ class OpenTime(Summary):
         if uses.shape[1]:
             self._uses.append(uses)
             self._waiting += uses.shape[1]
-            if self._waiting > WAITING_ROWS:
+            if self._waiting > ROWS_AT_ONCE:
                 self._join()
 
     def _join(self) -> None:

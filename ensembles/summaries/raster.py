@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
 from ensembles.summaries.kernels import Choice
@@ -183,8 +184,6 @@ _SCREEN_CELLS = 1024
 _MOST_BYTES = 200_000
 """Limit of the compressed fine image: with the coarse image and base64, 0.45 MB of a page."""
 
-_COMPRESSED_AT_ONCE = 1 << 16
-
 
 @dataclass(frozen=True)
 class ShareImage:
@@ -220,8 +219,8 @@ def _is_longer(shares: np.ndarray, most_bytes: int) -> bool:
     """Whether an image has more bytes when it is compressed, of which no more than needed are computed."""
     compressor, data = zlib.compressobj(), shares.reshape(-1)
     compressed = 0
-    for low in range(0, len(data), _COMPRESSED_AT_ONCE):
-        compressed += len(compressor.compress(data[low : low + _COMPRESSED_AT_ONCE].data))
+    for low in range(0, len(data), ROWS_AT_ONCE):
+        compressed += len(compressor.compress(data[low : low + ROWS_AT_ONCE].data))
         if compressed > most_bytes:
             return True
     return compressed + len(compressor.flush()) > most_bytes

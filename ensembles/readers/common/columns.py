@@ -20,9 +20,6 @@ from ensembles.passes.memory import held_elsewhere
 LARGEST_NS = 1 << 58
 """Largest plausible time, ns (nine years). Sums of a few of them fit into 64 bits."""
 
-ROWS_AT_ONCE = 1 << 17
-"""Rows that are read, or written, at a time: threads share the work."""
-
 LARGEST_MOVED_BYTES = 1 << 50
 """Largest plausible number of bytes of a call. Linux moves less than 2**31 bytes in one call."""
 

@@ -18,8 +18,8 @@ from ensembles.model.c_layout import CELL, CONSTANTS, JOB_CALL, JOB_CELL, JOB_SU
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING, Call, Events
 from ensembles.model.metadata import RunMetadata
-from ensembles.model.units import HALF_INT64, count_text, few
-from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, ROWS_AT_ONCE, empty_columns
+from ensembles.model.units import HALF_INT64, ROWS_AT_ONCE, count_text, few
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS, empty_columns
 from ensembles.readers.native.account import sum_words
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_file_codec import decode_text

@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMNS
-from ensembles.readers.common.columns import ROWS_AT_ONCE
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.readers.native.job_file_codec import unshuffle
 from ensembles.readers.tracefile.checked_parts import open_column, open_descriptor
 from ensembles.readers.tracefile.index import TraceIndex

@@ -25,14 +25,13 @@ from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sites import SiteTable
 from ensembles.model.surroundings import COLUMNS as SURROUNDINGS_COLUMNS
 from ensembles.model.surroundings import UNKNOWN, SurroundingsTable
-from ensembles.model.units import HALF_INT64, MOST_TASKS, count_text
+from ensembles.model.units import HALF_INT64, MOST_TASKS, ROWS_AT_ONCE, count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import NotKept, name_of, restore, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.columns import (
     LIMITS,
     NEEDED,
-    ROWS_AT_ONCE,
     CompletionOrder,
     ReusedColumns,
     unsound,

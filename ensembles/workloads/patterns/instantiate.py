@@ -9,14 +9,12 @@ from itertools import pairwise
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.pattern import PHASE, FileNames, Operation, Pattern, Phase, evaluate_count
 
 MOST_OPERATIONS = 1 << 28
 MOST_CALLS_OF_A_TASK = 1 << 22
-
-ROWS_AT_ONCE = 1 << 16
-"""Tasks, or calls, that are expanded at a time."""
 
 
 @dataclass(frozen=True)

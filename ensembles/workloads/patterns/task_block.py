@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import LARGEST_INT64, count_text
+from ensembles.model.units import LARGEST_INT64, ROWS_AT_ONCE, count_text
 from ensembles.workloads.patterns.calls import ALONE, EXCHANGE, FileState
 from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.instantiate import Expansion, evaluated, holds
@@ -21,8 +21,6 @@ FURTHER_BOX = -1
 """Call of a row that has a further box of the call in the row before it."""
 
 _STEP, _CALL, _FILE, _OFFSET, _BYTES, _PIECES, _STRIDE, _PLANES, _PLANE_STRIDE, _OPERATION, _RANK = range(11)
-
-_SENDERS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -347,8 +345,8 @@ class BlockState:
 
     def _received(self, operation: Operation, names: Mapping[str, Number], step: int) -> Iterator[np.ndarray]:
         """Yield the calls by which tasks of this block receive from any task."""
-        for first in range(0, self.expansion.tasks, _SENDERS_AT_ONCE):
-            values = _callers(operation, names, first, min(first + _SENDERS_AT_ONCE, self.expansion.tasks))
+        for first in range(0, self.expansion.tasks, ROWS_AT_ONCE):
+            values = _callers(operation, names, first, min(first + ROWS_AT_ONCE, self.expansion.tasks))
             senders = values["rank"]
             assert isinstance(senders, np.ndarray)
             if not len(senders):

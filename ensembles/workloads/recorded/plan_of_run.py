@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ensembles.workloads.patterns.instantiate import ROWS_AT_ONCE
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.workloads.patterns.plan import write_plan
 from ensembles.workloads.patterns.task_block import ROW
 from ensembles.workloads.recorded.accesses import (

@@ -21,6 +21,7 @@ from ensembles.model.events import COLUMNS, Call
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.sites import frames_text
 from ensembles.model.surroundings import COLUMN_MEANINGS, COUNTERS, LEVELS, UNKNOWN, SurroundingsTable
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.passes.progress import announced, counted
 from ensembles.recorder import otf2_program as link
 
@@ -48,7 +49,6 @@ _SPLIT = "_begin"
 _COLLECTIVE = ("_all", "_ordered")
 _DELETES = ("unlink", "unlinkat", "remove", "MPI_File_delete")
 _BYTES_A_CALL = 60
-_BLOCK_EVENTS = 1 << 18
 
 
 class Cost(NamedTuple):
@@ -146,10 +146,10 @@ def _tell(pipe: IO[bytes], run: RecordedRun, ranks_per_location: int) -> None:
     ]
     _send_texts(pipe, link.PROCESSES_KIND, processes)
     _send_texts(pipe, link.NAMES_KIND, [[name] for name in run.regions.names])
-    for low in range(0, len(run.regions), _BLOCK_EVENTS):
-        _send_columns(pipe, link.REGIONS_KIND, run.regions[low : low + _BLOCK_EVENTS].columns, REGION_COLUMNS)
+    for low in range(0, len(run.regions), ROWS_AT_ONCE):
+        _send_columns(pipe, link.REGIONS_KIND, run.regions[low : low + ROWS_AT_ONCE].columns, REGION_COLUMNS)
     with announced("reading", run.path, run.reading.most_events):
-        for events in counted(run.chunks(_BLOCK_EVENTS)):
+        for events in counted(run.chunks(ROWS_AT_ONCE)):
             _send_columns(pipe, link.EVENTS_KIND, events.columns, COLUMNS)
     _send_samples(pipe, run)
     _send(pipe, link.END_KIND, 0, b"")

@@ -17,10 +17,10 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.model.metadata import Process
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.writers.exchange.text import BLOCK_EVENTS
 
 ROUNDING_NS = 2
 """Tolerance of nesting: start and duration are rounded to ns, so that an inner call may seem to end later."""
@@ -77,8 +77,8 @@ class PerfettoWriter:
         events = events[np.lexsort((events.depth, events.start, events.thread, events.rank))]
         overlaps = _overlapping(events)
         names = [[_json(text) for text in call] for call in events.calls]
-        for low in range(0, len(events), BLOCK_EVENTS):
-            self._write_block(events[low : low + BLOCK_EVENTS], overlaps[low : low + BLOCK_EVENTS], names)
+        for low in range(0, len(events), ROWS_AT_ONCE):
+            self._write_block(events[low : low + ROWS_AT_ONCE], overlaps[low : low + ROWS_AT_ONCE], names)
 
     def _write_block(self, events: Events, overlaps: np.ndarray, names: list[list[str]]) -> None:
         paths = {number: _json(events.files[number]) for number in np.unique(events.file).tolist()}

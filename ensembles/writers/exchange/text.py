@@ -17,11 +17,8 @@ from ensembles.model.error_names import error_name
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.surroundings import COLUMN_MEANINGS, COUNTERS, NOT_SAMPLED, UNKNOWN, SurroundingsTable
-from ensembles.model.units import seconds_text, size_text
+from ensembles.model.units import ROWS_AT_ONCE, seconds_text, size_text
 from ensembles.model.wrapped import WIDTH
-
-BLOCK_EVENTS = 1 << 14
-"""Number of events that are converted to Python objects at a time."""
 
 FIELDS = (*COLUMNS, "op", "layer", "error_name")
 """Names of the fields: all columns, with names for numbers of calls, files and sites, and three more."""
@@ -30,8 +27,8 @@ _TEXTS = ("call", "file", "site", "op", "layer")
 
 
 def _blocks(events: Events) -> Iterator[Events]:
-    for low in range(0, len(events), BLOCK_EVENTS):
-        yield events[low : low + BLOCK_EVENTS]
+    for low in range(0, len(events), ROWS_AT_ONCE):
+        yield events[low : low + ROWS_AT_ONCE]
 
 
 def _fields(events: Events, as_text: Callable[[str], str] = str) -> list[list[int] | list[str]]:

@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, INDICES, Events
-from ensembles.readers.common.columns import ROWS_AT_ONCE
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.readers.native.job_file_codec import shuffle
 from ensembles.readers.tracefile.chunks import THREADS, find_places
 from ensembles.readers.tracefile.index import ChunkContents, IndexBuilder, TraceIndex

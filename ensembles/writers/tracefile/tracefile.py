@@ -29,11 +29,11 @@ from ensembles.model.regions import COLUMN_MEANINGS as REGION_MEANINGS
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import COLUMN_MEANINGS as SURROUNDINGS_MEANINGS
 from ensembles.model.surroundings import COUNTERS, NOT_SAMPLED, UNKNOWN, SurroundingsTable, surroundings_of
+from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import MOST_BYTES, name_of, seal, to_bytes
 from ensembles.passes.progress import announced, counted
 from ensembles.passes.reading import ReadRequest
-from ensembles.readers.common.columns import ROWS_AT_ONCE
 from ensembles.readers.tracefile.checked_parts import GROUP, content_identity
 from ensembles.readers.tracefile.index import KEY, ChunkContents
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION

@@ -24,7 +24,7 @@ from ensembles.model.events import COLUMNS, MISSING, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
-from ensembles.model.units import count_text
+from ensembles.model.units import ROWS_AT_ONCE, count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import RankSizes, ReadRequest
@@ -45,11 +45,6 @@ DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "err
 
 CARRIED_BY = {op: CONSTANTS[f"ENSIO_CARRIED_{op.upper()}"] for op in ("read", "write")}
 """Bit of the column ``carried`` of calls inside a read, and inside a write."""
-
-_LEAST_IN_MEMORY_EVENTS = 1 << 16
-
-BLOCK_EVENTS = 1 << 18
-"""Calls of a block: its columns, before they are packed, and what readers need to make them are 50 MB."""
 
 
 class ForeignTrace(Protocol):
@@ -95,7 +90,7 @@ class ImportedSource:
         self._impossible = 0
         in_memory = IN_MEMORY_EVENTS
         if budget is not None:
-            in_memory = min(in_memory, max(budget.held_events, _LEAST_IN_MEMORY_EVENTS))
+            in_memory = min(in_memory, max(budget.held_events, ROWS_AT_ONCE))
         try:
             self._table = sorted_table(self._blocks(), path, in_memory)
             if trace.summary() is not None:  # sums stand for all calls
@@ -139,7 +134,7 @@ class ImportedSource:
 
     def _blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the blocks of the trace with all columns; calls with impossible values are left out."""
-        for block in self._trace.blocks(BLOCK_EVENTS):
+        for block in self._trace.blocks(ROWS_AT_ONCE):
             columns = _whole(block)
             beyond = unsound(columns)
             if beyond is not None:

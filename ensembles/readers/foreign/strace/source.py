@@ -17,7 +17,7 @@ from ensembles.files.untrusted import Reading
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import SAME_CALL
 from ensembles.model.metadata import LEAST_BYTES, RunMetadata
-from ensembles.model.units import HALF_INT64
+from ensembles.model.units import HALF_INT64, ROWS_AT_ONCE
 from ensembles.readers.foreign.common.call_catalog import canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.common.import_table import ForeignTrace
@@ -49,7 +49,6 @@ from ensembles.readers.foreign.strace.syscall_semantics import (
     apply_syscall,
 )
 
-_BLOCK_EVENTS = 1 << 16
 _MOST_UNFINISHED_BYTES = 1 << 16
 _LEAST_BLOCK_BYTES = 1 << 13
 
@@ -131,7 +130,7 @@ class StraceImport(ForeignTrace):
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Yield blocks of calls in the order of their returns, as `ForeignTrace.blocks`."""
-        limit = min(max_events, _BLOCK_EVENTS)
+        limit = min(max_events, ROWS_AT_ONCE)
         files = self._texts()
         for line in merged_lines(files):
             match = LINE.match(line)
