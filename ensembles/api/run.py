@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from ensembles.model import events
 from ensembles.model.errors import EnsioError
 from ensembles.model.notebook_html import facts_html, notes_html
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.units import MOST_NAMED, bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.executors import Executor
 from ensembles.run import run
 from ensembles.run.filter_arguments import with_filters
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ensembles.summaries.bysite import SiteTotals
 
 
-_MOST_CALLS = 3
 _LEAST_SHARE = 0.005
 """Of the time in calls: functions with less would be 0 %."""
 
@@ -501,7 +500,7 @@ def _facts_html(run: Run) -> str:
         facts.append((label, bytes_text(each["bytes"]) + how_fast))
     times_s = {name: each["time_s"] for name, each in information["calls"].items() if each["op"] != "wait"}
     whole_s = sum(times_s.values())
-    most = sorted(times_s, key=lambda name: -times_s[name])[:_MOST_CALLS]
+    most = sorted(times_s, key=lambda name: -times_s[name])[:MOST_NAMED]
     most = [name for name in most if times_s[name] >= _LEAST_SHARE * whole_s]
     if whole_s > 0:
         facts.append(

@@ -16,6 +16,7 @@ from ensembles.ensemble.inputs import call_name, op_name
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
+from ensembles.model.units import HELD_EVENTS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -30,11 +31,8 @@ if TYPE_CHECKING:
 
 Per = Literal["call", "MiB"]
 
-IN_MEMORY = 4_000_000
-"""Of runs with more events, only the histogram and the calls of some ranks are kept in memory."""
-
 SOME_EVENTS = MOST_EVENTS // 2
-"""Events of whole ranks that are sampled from a run with more than `IN_MEMORY`. They show where to look for
+"""Events of whole ranks that are sampled from a run with more than `HELD_EVENTS`. They show where to look for
 phases (`phases_of_run` takes as many) and how consecutive calls are correlated.
 """
 
@@ -47,7 +45,7 @@ MOST_PHASES = 8192
 
 def is_long(run: Run) -> bool:
     """Whether a run has too many events to hold them all in memory."""
-    return run.reading.most_events > min(IN_MEMORY, run.reading.budget.held_events)
+    return run.reading.most_events > min(HELD_EVENTS, run.reading.budget.held_events)
 
 
 def has_single_calls(run: Run) -> bool:

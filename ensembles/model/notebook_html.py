@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import MOST_ROWS, bytes_text, count_text, seconds_text
+from ensembles.model.units import MOST_NAMED, MOST_ROWS, bytes_text, count_text, seconds_text
 
 _WIDTH, _HEIGHT, _ROW = 320, 60, 28
-_MOST_CALLS = 5
 
 
 def escaped(text: str) -> str:
@@ -124,14 +123,14 @@ def events_html(events: Any) -> str:
     time_ns = np.bincount(events.call, events.duration, len(events.calls))
     present = np.flatnonzero(counts)
     facts = []
-    for number in present[np.lexsort((-counts[present], -time_ns[present]))][:_MOST_CALLS].tolist():
+    for number in present[np.lexsort((-counts[present], -time_ns[present]))][:MOST_NAMED].tolist():
         moved = int(np.maximum(events.moved[events.call == number], 0).sum())
         size = f", {bytes_text(moved)}" if moved else ""
         time_s = float(time_ns[number]) * 1e-9
         count = count_text(int(counts[number]), "call")
         facts.append((events.calls[number].name, f"{count}{size}, {seconds_text(time_s)} of all tasks"))
-    if len(present) > _MOST_CALLS:
-        facts.append((f"and {count_text(len(present) - _MOST_CALLS, 'more function')}", "with less time"))
+    if len(present) > MOST_NAMED:
+        facts.append((f"and {count_text(len(present) - MOST_NAMED, 'more function')}", "with less time"))
     low_s, high_s = (float(value) * 1e-9 for value in (events.duration.min(), events.duration.max()))
     picture = ""
     if 0 < low_s < high_s:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ensembles.model.error_names import error_name
-from ensembles.model.units import NS_PER_S, seconds_text
+from ensembles.model.units import MOST_NAMED, NS_PER_S, seconds_text
 from ensembles.summaries.failed_calls import FailedCalls
 
 _SEARCHES = {
@@ -26,8 +26,6 @@ _COPIES = ("copy_file_range", "sendfile", "splice")
 _NOT_HERE = ("EBADF", "EINVAL", "ENOSYS", "EOPNOTSUPP", "EXDEV")
 """Where the kernel cannot copy, such as between these file systems or to the end of a file, programs do."""
 _RANKS_OF_OPS = {"open": 1, "meta": 2}
-_MOST_LINES = 4
-MOST_SHOWN = 3
 """Further ones are counted."""
 
 
@@ -64,8 +62,8 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
 def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str]:
     """Say what failed: a sentence for each function and errno, and one for all searches of files."""
     others = [row for row in rows if not row["is_search"]]
-    sentences = [_sentence(row, tasks) for row in others[:_MOST_LINES]]
-    if len(others) > _MOST_LINES:
+    sentences = [_sentence(row, tasks) for row in others[:MOST_NAMED]]
+    if len(others) > MOST_NAMED:
         sentences.append("and others: ensio events RUN --where failed")
     learned: dict[str, list[str]] = {}
     for row in rows:
@@ -74,8 +72,8 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
             what = _SEARCHES[row["error"] or "EBADF"]
             learned.setdefault(what, []).append(f"{row['count']:,} × {row['call']}{place}")
     for what, found in learned.items():
-        more = "; and others" if len(found) > MOST_SHOWN else ""
-        sentences.append(f"{what}: {'; '.join(found[:MOST_SHOWN])}{more}")
+        more = "; and others" if len(found) > MOST_NAMED else ""
+        sentences.append(f"{what}: {'; '.join(found[:MOST_NAMED])}{more}")
     return sentences
 
 
@@ -88,8 +86,8 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
     lost = [row for row in lost if not any(_is_inside(inner, row) for inner in lost)]
     if not lost:
         return ""
-    text = "; ".join(_sentence(row, tasks) for row in lost[:_MOST_LINES])
-    more = "; and others" if len(lost) > _MOST_LINES else ""
+    text = "; ".join(_sentence(row, tasks) for row in lost[:MOST_NAMED])
+    more = "; and others" if len(lost) > MOST_NAMED else ""
     return f"failed, so that files may lack data: {text}{more} (ensio events RUN --where failed)"
 
 

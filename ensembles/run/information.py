@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import NS_PER_S, count_text, size_text
+from ensembles.model.units import MOST_NAMED, NS_PER_S, count_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.failures import MOST_SHOWN, failed_calls_json
+from ensembles.run.failures import failed_calls_json
 from ensembles.structure.counters import counters_json
 from ensembles.structure.libraries import (
     collective_sentence,
@@ -410,9 +410,9 @@ def storage_lines(
             ("MPI-IO hints", _hints_text(entry)) for entry in hints
         ]
     lines = []
-    shown = [_short_text(system) for system in filesystems[:MOST_SHOWN]]
-    if len(filesystems) > MOST_SHOWN:
-        shown.append(f"{len(filesystems) - MOST_SHOWN} more")
+    shown = [_short_text(system) for system in filesystems[:MOST_NAMED]]
+    if len(filesystems) > MOST_NAMED:
+        shown.append(f"{len(filesystems) - MOST_NAMED} more")
     if shown:
         lines.append(("files on", " · ".join(shown)))
     if hints:

@@ -11,7 +11,7 @@ from ensembles.model.calls import STORAGE
 from ensembles.model.events import Call
 from ensembles.model.levels import A_TENTH
 from ensembles.model.metadata import LEAST_BYTES, KernelBytes
-from ensembles.model.units import STRACE, bytes_text, count_text
+from ensembles.model.units import MOST_NAMED, STRACE, bytes_text, count_text
 
 _LEAST_SHARE = A_TENTH
 _LEAST_FETCHED = 8 << 20
@@ -21,7 +21,6 @@ _OF_IO = re.compile(
     r"lib(hdf5|h5|p?netcdf|adios|sio|gfortran|FortranRuntime|flang_rt|ifcore|nvf|stdc\+\+|c\+\+|sqlite|z\.|bz2)"
 )
 """Libraries whose purpose is I/O, and run-time libraries of languages."""
-_MOST_NAMED = 8
 _OTHER_CALLS = "raw system calls or streams of wide characters"
 _PAGE_BYTES = 4096
 _INODE_BYTES = 512
@@ -183,8 +182,8 @@ def _why(
     if linked and libraries:
         # A program loads dozens of libraries; those that may well have moved the bytes come first.
         named = [name for name in libraries if _OF_IO.match(name)] or libraries
-        more = len(named) - _MOST_NAMED
-        names = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        more = len(named) - MOST_NAMED
+        names = ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         return (
             f"the rest went through {_OTHER_CALLS} or shared libraries (loaded: {names}), which a linked "
             "recorder does not see: start it with ensio run, or link these libraries statically"

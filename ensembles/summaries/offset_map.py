@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.model.events import OPS, Events
+from ensembles.model.units import SCREEN_CELLS
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.runtotals import DIRECTIONS, direction_in_layer
 from ensembles.summaries.timegrid import TimeGrid
 
-ROWS = 512
+ROWS = SCREEN_CELLS // 2
 """Largest number of cells of time, and of rows of ranks."""
 
-OFFSETS = 256
+OFFSETS = ROWS // 2
 """Largest number of cells of offsets."""
 
 

@@ -19,13 +19,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
-from ensembles.model.units import ROWS_AT_ONCE
+from ensembles.model.units import ROWS_AT_ONCE, SCREEN_CELLS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
 from ensembles.summaries.kernels import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
-ROWS = 1024
+ROWS = SCREEN_CELLS
 """Largest number of rows."""
 
 CLASSES = {
@@ -178,8 +178,6 @@ def _empty_raster(data: Any) -> Raster:
 
 # A canvas draws the nearest pixel of an image. With more pixels than the screen, whole tasks would disappear:
 # a coarser image of averages is drawn until the reader zooms in.
-_SCREEN_ROWS = 420
-_SCREEN_CELLS = 1024
 
 _MOST_BYTES = 200_000
 """Limit of the compressed fine image: with the coarse image and base64, 0.45 MB of a page."""
@@ -208,10 +206,10 @@ def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
             cells_joined *= 2
         fine = share_image(raster, present, rows_joined, cells_joined)
     rows, cells = fine.shares.shape[:2]
-    if rows <= _SCREEN_ROWS and cells <= _SCREEN_CELLS:
+    if rows <= SCREEN_CELLS // 2 and cells <= SCREEN_CELLS:
         return [fine]
-    rows_joined *= 2 if rows > _SCREEN_ROWS else 1
-    cells_joined *= 2 if cells > _SCREEN_CELLS else 1
+    rows_joined *= 2 if rows > SCREEN_CELLS // 2 else 1
+    cells_joined *= 2 if cells > SCREEN_CELLS else 1
     return [fine, share_image(raster, present, rows_joined, cells_joined)]
 
 

@@ -6,13 +6,11 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.model.layouts import Layouts
+from ensembles.model.units import SCREEN_CELLS
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.offset_map import ROWS
 from ensembles.summaries.runtotals import DIRECTIONS, direction_in_layer
 from ensembles.summaries.timegrid import TimeGrid
-
-CELLS = 1024
-"""Largest number of cells of time."""
 
 LAYERS = ("posix", "stdio")
 """Layers whose calls have contiguous bytes in a file. A call of MPI-IO or HDF5 may have gaps between them."""
@@ -40,7 +38,7 @@ class TargetLoad(Summary):
         self._layouts, self._layer = layouts, layer
         self.targets_per_row = -(-max(len(layouts.targets), 1) // ROWS)
         self.rows = -(-len(layouts.targets) // self.targets_per_row)
-        self._grid = TimeGrid(len(AMOUNTS) * self.rows, CELLS)
+        self._grid = TimeGrid(len(AMOUNTS) * self.rows, SCREEN_CELLS)
         self._totals = np.zeros((len(AMOUNTS), len(layouts.targets)), np.int64)
         self.known_bytes = self.unknown_bytes = 0
 

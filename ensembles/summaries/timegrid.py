@@ -16,10 +16,11 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.units import SCREEN_CELLS
 from ensembles.summaries import kernels
 from ensembles.summaries.kernels import Choice, bounds_ns, compute_extent, spread_calls
 
-CELLS = 2048
+CELLS = 2 * SCREEN_CELLS
 """Largest number of cells of a time axis. At least half of them are in use, except in runs of fewer ns."""
 
 

@@ -39,7 +39,7 @@ def shifted(tmp_path_factory) -> Path:
     text, count = re.subn(
         r"^CALL\((\d+),", lambda m: f"CALL({int(m[1]) + SHIFT},", table.read_text(), flags=re.MULTILINE
     )
-    assert count == 23
+    assert count == text.count("\nCALL(")
     table.write_text(text)
     build = folder / "build"
     subprocess.run(["cmake", "-S", folder, "-B", build], check=True, capture_output=True)

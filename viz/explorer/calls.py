@@ -12,6 +12,7 @@ import numpy as np
 from ensembles.model.enclosed import among_themselves, as_outermost
 from ensembles.model.error_names import error_name
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.units import SCREEN_CELLS
 from ensembles.run.selection import Selection
 from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
@@ -20,7 +21,7 @@ from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.common.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
 from ensembles.viz.common.task_order import timed
-from ensembles.viz.explorer.sums import CELLS, ROWS, TABLE_ROWS, ClassBins, FileSums, RankSums
+from ensembles.viz.explorer.sums import ROWS, TABLE_ROWS, ClassBins, FileSums, RankSums
 
 Counted = dict[str, tuple[np.ndarray, np.ndarray]]
 """Edges of bins in s, and numbers of calls, by class of operations."""
@@ -80,7 +81,7 @@ class HeldCalls:
 
     def raster(self, window: Window) -> Raster:
         """Return the numbers of a window of the trace diagram."""
-        return raster_of_window(self.drawn, window, ROWS, 2 * CELLS)
+        return raster_of_window(self.drawn, window, ROWS, 2 * SCREEN_CELLS)
 
 
 class WindowShown:

@@ -23,7 +23,7 @@ from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
-from ensembles.model.units import share_text
+from ensembles.model.units import HELD_EVENTS, SCREEN_CELLS, share_text
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.spec import summarize_chunks
@@ -46,7 +46,6 @@ from ensembles.viz.common.task_order import PreparedRaster, WindowCount, read_wi
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import Calls, Chosen, HeldCalls, Span, WindowShown
 from ensembles.viz.explorer.sums import (
-    CELLS,
     ROWS,
     CellTimes,
     ClassBins,
@@ -61,14 +60,8 @@ from ensembles.viz.explorer.sums import (
 from ensembles.viz.explorer.view import View
 from ensembles.viz.pictures.access_map import span_of_table, table_of_run
 
-PORTION = 8_000_000
-"""Calls of a step of a pass; after each of them the page shows what has been read."""
-
 _MOST_HELD = 4
 """Selections whose calls are remembered, of a run in memory; and windows that have not been read yet."""
-
-_MOST_FOR_WINDOW = 8_000_000
-"""Windows with more calls than about so many are only drawn from the pyramid."""
 
 _ROUNDED = "Shown in whole bins, rows and cells while the calls are being read."
 
@@ -121,7 +114,7 @@ class CallReader:
     @cached_property
     def _whole(self) -> Raster:
         """The raster of all of the run, from what is kept."""
-        whole = whole_raster(self.run, ROWS, 2 * CELLS)
+        whole = whole_raster(self.run, ROWS, 2 * SCREEN_CELLS)
         assert whole is not None
         return whole
 
@@ -265,7 +258,7 @@ class CallReader:
         run = self.run
         count = 1
         if self._events is None:
-            count = min(-(-run.reading.most_events // PORTION), 32, max(run.tasks, 1))
+            count = min(-(-run.reading.most_events // HELD_EVENTS), 32, max(run.tasks, 1))
         edges = np.linspace(0, max(run.tasks, 1), count + 1).astype(int).tolist()
         spans = [ranks_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
         portions: list[Any] = [span for span in spans if span] or [((edges[-1], edges[-1]),)]
@@ -336,7 +329,7 @@ class CallReader:
     def _near(self, key: _Asked, make: Callable[[], Any]) -> Any:
         """Return a summary of the calls that are under way in a time, or None."""
         found = self._recall(key)
-        if found is None and (key.span_ns is None or self._expected(*key.span_ns) <= _MOST_FOR_WINDOW):
+        if found is None and (key.span_ns is None or self._expected(*key.span_ns) <= HELD_EVENTS):
             self._background.ask(key, partial(self._read_near, key, SummaryRequest(not_kept(make))))
             found = self._found.get(key)
         return found
@@ -370,10 +363,10 @@ class CallReader:
             self._remember(key, found := held.window(window))
             return found
         expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
-        if expected <= _MOST_FOR_WINDOW:
+        if expected <= HELD_EVENTS:
             self._background.ask(key, partial(self._read_window, key))
             found = self._found.get(key)
-        why = "being read" if expected <= _MOST_FOR_WINDOW else "too many to read"
+        why = "being read" if expected <= HELD_EVENTS else "too many to read"
         return found or self._first_window(key, around, why)
 
     def _around(self, key: _Asked) -> WindowShown | None:
@@ -403,7 +396,7 @@ class CallReader:
             raster, first = around.drawn
             if source is None or raster.cell_ns <= source.cell_ns_of(window):
                 source = CellTimes.of_picture(raster, first)
-        drawn = (Raster(self.run.tasks, ROWS, CELLS), 0) if source is None else source.window(window)
+        drawn = (Raster(self.run.tasks, ROWS, SCREEN_CELLS), 0) if source is None else source.window(window)
         shown = WindowShown(lambda: drawn, Events.empty(self.run.calls, self.run.files), missing=why)
         while len(self._first) >= _MOST_HELD:
             del self._first[next(iter(self._first))]
@@ -464,7 +457,7 @@ def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> Durat
 
 def can_be_read(run: Run) -> bool:
     """Whether calls of a run can be read when they are needed: all are events, beside a kept pyramid."""
-    return run.info.has(Holds.ALL_CALLS) and whole_raster(run, ROWS, 2 * CELLS) is not None
+    return run.info.has(Holds.ALL_CALLS) and whole_raster(run, ROWS, 2 * SCREEN_CELLS) is not None
 
 
 def calls_in_view(run: Run, selection: Selection, window: Window | None, most: int) -> Events:

@@ -28,6 +28,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.holds import Holds
 from ensembles.model.spans import find_spans, spans_text
+from ensembles.model.units import HELD_EVENTS
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.phases.table import PhaseTotals
@@ -36,9 +37,6 @@ from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.reader import CallReader, calls_in_view, can_be_read
 from ensembles.viz.explorer.view import View
-
-MOST_EVENTS = 4_000_000
-"""Calls of larger runs are read from their file when they are needed, or those of some ranks are shown."""
 
 _KEPT_BY_FINDINGS = ("run", "beside", "causes", "zoom_s", "zoom_ranks")
 
@@ -70,7 +68,7 @@ class Shown:
         self.run = run
         self.notes: list[str] = []
         self.version = 0
-        self.events = self._held_calls(MOST_EVENTS if most_events is None else most_events, in_background)
+        self.events = self._held_calls(HELD_EVENTS if most_events is None else most_events, in_background)
         if self.events is None:
             self.is_growing = in_background
         self._causes_in_background = Background(
@@ -199,17 +197,17 @@ class Shown:
         """
         selection = self.selection(view.selecting())
         calls = self._reader.calls(selection)
-        if not calls.reading and calls.count <= MOST_EVENTS:
+        if not calls.reading and calls.count <= HELD_EVENTS:
             return self._reader.chosen(selection), False
-        return calls_in_view(self.run, selection, window, MOST_EVENTS), True
+        return calls_in_view(self.run, selection, window, HELD_EVENTS), True
 
     def _may_be_held(self, calls: Calls) -> None:
         """Raise an error if calls have not been read, or are too many."""
         if calls.reading:
             raise EnsioError("these calls are still being read: ask again when they have been")
-        if calls.count > MOST_EVENTS:
+        if calls.count > HELD_EVENTS:
             raise EnsioError(
-                f"{calls.count:,} calls are more than the {MOST_EVENTS:,} that the explorer holds: mark a "
+                f"{calls.count:,} calls are more than the {HELD_EVENTS:,} that the explorer holds: mark a "
                 "shorter time or fewer ranks, add a filter such as op, or use ensio modes with these filters"
             )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import Call, Events
+from ensembles.model.units import SCREEN_CELLS
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, S, Summary
 from ensembles.run.rasters import kept_levels
@@ -32,11 +33,8 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.common.single_calls import Window
 
-ROWS = 512
+ROWS = SCREEN_CELLS // 2
 """Largest number of rows of the trace diagram of a whole run."""
-
-CELLS = 1024
-"""Largest number of its cells of time."""
 
 TABLE_ROWS = 50
 """Rows of the tables of calls and of ranks."""
@@ -251,7 +249,7 @@ def requests_of(
     run.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
-        "raster": not_kept(partial(raster, tasks, ROWS, CELLS)),
+        "raster": not_kept(partial(raster, tasks, ROWS, SCREEN_CELLS)),
         "curve": not_kept(partial(RateCurve, knows_active=selection.selects_all)),
         "bins": not_kept(ClassBins),
         "ranks": not_kept(partial(RankSums, tasks)),
@@ -357,7 +355,7 @@ class CellTimes:
         """Return in how many rows the tasks of a window lie."""
         return window.last // self.ranks_per_row - window.first // self.ranks_per_row + 1
 
-    def window(self, window: Window, cells: int = CELLS) -> tuple[Raster, int]:
+    def window(self, window: Window, cells: int = SCREEN_CELLS) -> tuple[Raster, int]:
         """Return the numbers of a window, to whole rows and cells."""
         top = (window.first - self.first_task) // self.ranks_per_row
         bottom = (window.last - self.first_task) // self.ranks_per_row + 1

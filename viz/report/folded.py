@@ -20,7 +20,7 @@ from ensembles.answers.requests import request_parts
 from ensembles.faces.html import answer_html
 from ensembles.faces.words import cell
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.units import MOST_NAMED, bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -49,7 +49,6 @@ _WHY_THESE = (
     "Of reads and writes, those with most time are shown; ensio ordinals --op numbers other calls. The calls "
     "of a task on a file that is opened again go on counting."
 )
-_MOST_SIZES = 3
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,7 @@ def _of_requests(found: Sequence[RequestTotals]) -> Folded:
         part = cell((worst.misaligned, worst.located), "part")
         title = f"Requests: {part} of {worst.layer} {worst.op} misaligned"
     html = keep_units(
-        answer_html(request_parts(found, _MOST_SIZES), len(found) * _MOST_SIZES, "ensio requests")
+        answer_html(request_parts(found, MOST_NAMED), len(found) * MOST_NAMED, "ensio requests")
     )
     return Folded("transfers", title, html=html, sentences=("ensio requests lists all sizes.",))
 

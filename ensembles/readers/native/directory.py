@@ -22,7 +22,7 @@ from ensembles.files.untrusted import OTHERS_WRITE, Reading
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import few
+from ensembles.model.units import MOST_NAMED, few
 from ensembles.readers.native.account import (
     ACCOUNT_POSITION,
     CHILDREN,
@@ -32,8 +32,6 @@ from ensembles.readers.native.account import (
     sum_of_account,
 )
 from ensembles.readers.native.spool import read_spool
-
-_MOST_LISTED = 5
 
 
 def run_directory_at(path: str) -> str:
@@ -81,7 +79,7 @@ def holds_record(path: str) -> bool:
 def _listed(paths: list[str]) -> str:
     """List the first directories, with their owners if these are other users."""
     words = []
-    for path in paths[:_MOST_LISTED]:
+    for path in paths[:MOST_NAMED]:
         owner = os.stat(path).st_uid
         words.append(path if owner == os.geteuid() else f"{path} (of {user_name(owner)})")
     more = len(paths) - len(words)

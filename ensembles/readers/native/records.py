@@ -14,7 +14,7 @@ from ensembles.files.names import JOB_FILE_SUFFIX, LAUNCHER_SUFFIX, process_file
 from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import ACCOUNT, SPOOL
 from ensembles.model.errors import EnsioError, SeveralRuns
-from ensembles.model.units import count_text, few
+from ensembles.model.units import MOST_ROWS, count_text, few
 from ensembles.readers.native import job_file
 from ensembles.readers.native.account import CANCELLED, CHILDREN, HIDDEN, TAKEN, UNRECORDED, io_counters
 from ensembles.readers.native.directory import choose, chosen_records, lies_elsewhere, record_paths
@@ -139,7 +139,6 @@ def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
     ]
 
 
-_MOST_LISTED = 20
 _FIRST_WITH_LAUNCHES = 4
 """Version of spools from which on ``ensio run`` gives its programs one key."""
 
@@ -160,7 +159,7 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
             return launches[0]
         listed = [
             f"{directory}#{place} ({_described(launch)})"
-            for place, launch in enumerate(launches[:_MOST_LISTED], start=1)
+            for place, launch in enumerate(launches[:MOST_ROWS], start=1)
         ]
         more = len(launches) - len(listed)
         raise SeveralRuns(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls, op_of_calls
 from ensembles.model.levels import FEWEST_ALONE, LITTLE
+from ensembles.model.units import MOST_NAMED
 from ensembles.passes.summary import Summary
 from ensembles.structure.access.loops import READ, SEEK, SYNC, WRITE, Part, numbered
 from ensembles.structure.access.streams import (
@@ -268,9 +269,6 @@ class IoCalls(Summary):
         return Coverage(count, whole, time_ns * 1e-9, whole_ns * 1e-9, tuple(others))
 
 
-_NAMED = 6
-
-
 def coverage_text(found: Coverage) -> str:
     """Say which share of the I/O the loops are, and name the other calls; "": hardly any others."""
     from ensembles.model.units import count_text, share_text
@@ -278,8 +276,8 @@ def coverage_text(found: Coverage) -> str:
     share = found.time_share
     if min(share, found.calls / max(found.all_calls, 1)) >= 1 - LITTLE:
         return ""
-    told = [f"{one.count:,} x {one.call}" for one in found.others[:_NAMED]]
-    more = found.others[_NAMED:]
+    told = [f"{one.count:,} x {one.call}" for one in found.others[:MOST_NAMED]]
+    more = found.others[MOST_NAMED:]
     if more:
         told.append(f"{count_text(sum(one.count for one in more), 'call')} of {len(more):,} other functions")
     return (

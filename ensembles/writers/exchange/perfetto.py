@@ -17,16 +17,13 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.model.metadata import Process
-from ensembles.model.units import ROWS_AT_ONCE
+from ensembles.model.units import ROWS_AT_ONCE, SCREEN_CELLS
 from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 
 ROUNDING_NS = 2
 """Tolerance of nesting: start and duration are rounded to ns, so that an inner call may seem to end later."""
-
-RATE_CELLS = 1000
-"""Number of points of a counter."""
 
 _SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":%s,"cat":%s,"args":{%s}}'
 _BEGIN = '{"ph":"b","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s,"args":{%s}}'
@@ -67,7 +64,7 @@ class PerfettoWriter:
         self._pids: set[int] = set()
         self._separator = "\n"
         self._asynchronous = 0
-        self._rate = RateCurve(RATE_CELLS)
+        self._rate = RateCurve(SCREEN_CELLS)
         stream.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[')
 
     def write(self, events: Events) -> None:

@@ -47,7 +47,7 @@ def test_one_pass_counts_what_all_events_in_memory_do(
     run: en.Run, per: str, filters: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = run.select(**filters).ensemble(per)
-    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     found = from_run.ensemble_from_run(run, Selection.parse(**filters).for_run(run), per)
     assert found.durations_s is None
     np.testing.assert_array_equal(found.sample.counts, expected.sample.counts)
@@ -59,7 +59,7 @@ def test_one_pass_counts_what_all_events_in_memory_do(
 
 
 def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     monkeypatch.setattr(from_run, "SOME_EVENTS", 4 * EVENTS)
     monkeypatch.setattr(detect, "MOST_EVENTS", 8 * EVENTS)
     writes = run.select(op="write")
@@ -83,7 +83,7 @@ def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pyt
 def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
     run: en.Run, per: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     monkeypatch.setattr(from_run, "SOME_EVENTS", 4 * EVENTS)
     monkeypatch.setattr(detect, "MOST_EVENTS", 8 * EVENTS)
     for chosen in (

@@ -90,7 +90,7 @@ def test_an_ensemble_is_of_the_calls_that_move_most(
     mixed: en.Run, long: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if long:
-        monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+        monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     whole = mixed.ensemble()
     assert whole.n == 40
     assert whole.notes[0].startswith("taken are 40 writes of 1.00 MiB (posix), which moved 99.")

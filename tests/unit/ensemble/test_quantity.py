@@ -92,7 +92,7 @@ def test_flights_of_long_runs_are_counted_in_one_pass(
     overlapped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = en.open(overlapped).ensemble(op="write", quantity="flight")
-    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     found = en.open(overlapped).ensemble(op="write", quantity="flight")
     assert found.durations_s is None
     assert found.name == expected.name

@@ -94,7 +94,7 @@ def test_commands_answer_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # So that the run is too long to be held, and goes by in one pass.
-    monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.ensemble.from_run.HELD_EVENTS", 0)
     arguments = (name.split()[0].rstrip(","), str(run_path), "--json", *COMMANDS[name])
     expected = answer(capsys, *arguments)
     monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)
@@ -118,7 +118,7 @@ def test_comparisons_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     synthetic_run(tmp_path / "other", TASKS, EVENTS, seed=6)
-    monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.ensemble.from_run.HELD_EVENTS", 0)
     arguments = ("compare", str(run_path), str(tmp_path / "other"), "--json", "--op", "write")
     arguments += ("--memory", "64GiB")  # the process of the tests has grown
     expected = answer(capsys, *arguments)

@@ -46,7 +46,7 @@ def held(trace: Path) -> Shown:
 @pytest.fixture
 def summed(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Shown:
     """The run, read in four portions when it is asked for."""
-    monkeypatch.setattr(reader, "PORTION", TASKS * EVENTS // 4 + 1)
+    monkeypatch.setattr(reader, "HELD_EVENTS", TASKS * EVENTS // 4 + 1)
     return Shown(en.open(trace), most_events=0)
 
 
@@ -303,7 +303,7 @@ def test_a_cube_counts_each_call_and_its_time() -> None:
 
 def test_runs_that_cannot_be_summed_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthetic_run(tmp_path / "run", 8, 100, seed=1)
-    monkeypatch.setattr(of_shown, "MOST_EVENTS", 300)
+    monkeypatch.setattr(of_shown, "HELD_EVENTS", 300)
     shown = Shown(en.open(tmp_path / "run"), in_background=True)
     assert not shown.is_large
     assert "Part of the run: all" in shown.notes[0]
@@ -352,7 +352,7 @@ def test_layers_of_too_many_calls_are_drawn_after_a_zoom(
     layered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = Shown(en.open(layered), most_events=0)
-    monkeypatch.setattr(of_shown, "MOST_EVENTS", 150)
+    monkeypatch.setattr(of_shown, "HELD_EVENTS", 150)
     document = Document()
     explorer = add_explorer(document, [shown], {})
 

@@ -10,6 +10,7 @@ from bokeh.document import Document
 from synthetic_runs import synthetic_run
 
 import ensembles as en
+from ensembles.model.units import SCREEN_CELLS
 from ensembles.run.collect import collect
 from ensembles.run.rasters import kept_levels, whole_raster
 from ensembles.summaries.pyramid import Pyramid
@@ -17,7 +18,7 @@ from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.viz.common.single_calls import MOST_CALLS, Window
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.sums import CELLS, ROWS, CellTimes, Levels
+from ensembles.viz.explorer.sums import ROWS, CellTimes, Levels
 from ensembles.viz.explorer.view import View
 
 TASKS, EVENTS = 6, 9_000
@@ -51,14 +52,14 @@ def windows(extent_ns: tuple[int, int], tasks: int) -> list[Window]:
 
 def test_windows_have_the_times_of_the_calls_in_whole_cells(trace: Path) -> None:
     run = en.open(trace)
-    whole = whole_raster(run, ROWS, 2 * CELLS)
+    whole = whole_raster(run, ROWS, 2 * SCREEN_CELLS)
     levels = Levels.of_run(run, whole)
     assert 0 < levels.bytes < sum(level.time_ns.nbytes for level in kept_levels(run))
     for window in windows(whole.extent_ns, TASKS):
         raster, first = levels.window(window)
         edges = raster.edges_ns
         assert first <= window.first <= window.last < first + raster.tasks
-        assert len(edges) <= CELLS + 1
+        assert len(edges) <= SCREEN_CELLS + 1
         assert edges[0] <= max(window.low_ns, whole.extent_ns[0])
         assert edges[-1] >= min(window.high_ns, whole.extent_ns[1])
         expected = times_in(run.events, int(edges[0]), int(edges[-1]), first, first + raster.tasks - 1)

@@ -335,7 +335,7 @@ def test_one_pass_counts_the_ensembles_of_a_collected_run_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The calls that matter and the phases are known from what trace.h5 keeps."""
-    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
     synthetic_run(tmp_path / "run", 6, 4200, phases=3)
     collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))

@@ -24,7 +24,7 @@ from ensembles.model.events import COLUMNS, MISSING, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
-from ensembles.model.units import ROWS_AT_ONCE, count_text
+from ensembles.model.units import HELD_EVENTS, ROWS_AT_ONCE, count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import RankSizes, ReadRequest
@@ -88,7 +88,7 @@ class ImportedSource:
         self._trace = trace
         self.regions, self.summary, self.ranks = trace.regions, trace.summary, trace.ranks
         self._impossible = 0
-        in_memory = IN_MEMORY_EVENTS
+        in_memory = HELD_EVENTS
         if budget is not None:
             in_memory = min(in_memory, max(budget.held_events, ROWS_AT_ONCE))
         try:
@@ -190,10 +190,6 @@ def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: np.asarray(block.get(name, missing.get(name)), dtype) for name, dtype in COLUMNS.items()}
 
 
-IN_MEMORY_EVENTS = 1 << 22
-"""Number of calls that are sorted in memory. Their columns are packed: 0.1 GB if most numbers are small."""
-
-
 class MemoryTable:
     """A table of events in memory, with the interface of `StoredRows`."""
 
@@ -223,7 +219,7 @@ def sorted_table(
             f"set TMPDIR to a folder with space for {2 * EVENT_BYTES} bytes per call"
         )
 
-    in_memory = in_memory or IN_MEMORY_EVENTS
+    in_memory = in_memory or HELD_EVENTS
     held: list[dict[str, PackedColumn]] = []
     count = 0
     pieces: list[StoredRows] = []

@@ -101,7 +101,7 @@ class Trace:
 
 @pytest.fixture
 def few_in_memory(monkeypatch):
-    monkeypatch.setattr("ensembles.readers.foreign.common.import_table.IN_MEMORY_EVENTS", 50)
+    monkeypatch.setattr("ensembles.readers.foreign.common.import_table.HELD_EVENTS", 50)
     monkeypatch.setattr("ensembles.readers.foreign.common.import_table.MERGED_EVENTS", 20)
 
 

@@ -171,7 +171,7 @@ def test_ensembles_and_phases_number_phases_alike(
     writes = exact.select(op="write")
     assert set(writes.phase) == {2, 3, 4, 5, 6}
     monkeypatch.setattr(detect, "MOST_EVENTS", 1600)
-    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     monkeypatch.setattr(from_run, "SOME_EVENTS", 800)
     run = en.open(run_path / name)
     assert not run.reading.knows_phases
@@ -194,7 +194,7 @@ def test_where_phases_are_put_together_those_that_are_asked_for_are_exact(
     run_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes = en.open(run_path / "run").select(op="write")
-    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "HELD_EVENTS", 0)
     monkeypatch.setattr(from_run, "MOST_PHASES", most)
     run = en.open(run_path / "run")
     whole = run.ensemble(op="write")
