@@ -118,7 +118,7 @@ class KeptInFile:
         return kept | self._sealed_levels(identity, min(most_bytes, pyramid_bytes))
 
     def _sealed_levels(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
-        """Return the raster of the run and the levels of the pyramid, the coarse ones first, that fit."""
+        """Return what the first picture draws, the raster and the levels of the pyramid, coarse ones first."""
         if _PYRAMID not in self._requests:
             return {}
         finest = self._group[_PYRAMID]
@@ -131,7 +131,7 @@ class KeptInFile:
         if finest.cells > CELLS or coded_bytes > most_bytes:
             coded.insert(0, self._coded({raster_request(): raster}, identity))
         kept: dict[str, bytes] = {}
-        for found in [*coded, self._coded({drawn_request(): DrawnRaster(finest.tasks, raster)}, identity)]:
+        for found in [self._coded({drawn_request(): DrawnRaster(finest.tasks, raster)}, identity), *coded]:
             more_bytes = sum(map(len, found.values()))
             if found and more_bytes <= most_bytes:
                 most_bytes -= more_bytes

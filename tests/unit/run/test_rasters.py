@@ -31,7 +31,7 @@ from ensembles.viz.common.single_calls import MOST_CALLS, Window
 from ensembles.writers.tracefile import events as written
 from ensembles.writers.tracefile import tracefile as kept_in_file
 
-TASKS, EVENTS, ROWS = 6, 48_000, 1024
+TASKS, EVENTS, ROWS = 6, 40_000, 1024
 
 
 @pytest.fixture(scope="module")
