@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from calibration.evaluate.draw import Drawn, Habit, draw
+from ensembles.model.levels import WORTH_NAMING
 from ensembles.workloads.patterns import expand
-from ensembles.workloads.simulation.scenarios import LEAST_SHARE
 from ensembles.workloads.simulation.simulate import simulate, simulated_span_s
 
 REPLICATES, MOST_REPLICATES = 5, 20
@@ -48,7 +48,7 @@ class Costs:
         lost = self.without(*mended) - self.without(*mended, habit)
         if habit.faults and not habit.parameters:
             return float(lost[0])  # the calls are the same, and so is their noise
-        if _unclear(lost) and abs(lost.mean()) >= LEAST_SHARE / 2 * self.without().mean():
+        if _unclear(lost) and abs(lost.mean()) >= WORTH_NAMING / 2 * self.without().mean():
             more = range(REPLICATES, MOST_REPLICATES)
             further = self.without(*mended, numbers=more) - self.without(*mended, habit, numbers=more)
             lost = np.append(lost, further)
@@ -74,7 +74,7 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
     causes, harmless = [], {}
     for habit in drawn.habits:
         alone_s = costs.cost_s(habit)
-        if alone_s >= LEAST_SHARE * span_s:
+        if alone_s >= WORTH_NAMING * span_s:
             causes.append({"id": habit.id, "alone_s": alone_s, "where": habit.where, "left_s": {}})
         else:
             harmless[habit.id] = alone_s

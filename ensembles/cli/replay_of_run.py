@@ -24,7 +24,7 @@ from ensembles.cli.replay_program import (
     run_launcher,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import BYTES_AT_ONCE, bytes_text, count_text, seconds_text
 from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 
 if TYPE_CHECKING:
@@ -140,7 +140,6 @@ class Replay:
         Where a remedy (`by`) moves bytes to other places, it is of what is written, in the order of the run.
         """
         from ensembles.workloads.recorded.accesses import WRITE
-        from ensembles.workloads.recorded.target import CHUNK_BYTES
 
         pieces: dict[str, set[tuple[int, int, int]]] = {}
         if by.source is not None:
@@ -160,7 +159,7 @@ class Replay:
                     for _, at, size in sorted(pieces.get(str(path), ())):
                         file.seek(at)
                         digest.update(file.read(size))
-                    while str(path) not in pieces and (chunk := file.read(CHUNK_BYTES)):
+                    while str(path) not in pieces and (chunk := file.read(BYTES_AT_ONCE)):
                         digest.update(chunk)
                 digests[str(path.relative_to(self.folder))] = digest.hexdigest()
         return digests

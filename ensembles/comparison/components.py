@@ -16,11 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.model.levels import LITTLE
+from ensembles.model.levels import LITTLE, WORTH_NAMING
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, RELATIVE_WIDTH, bin_edges_s, bin_index, bin_low_ns
 
-LEAST_SHARE = 0.02
-"""Least share of the calls that a mode has."""
 DEEPEST_SADDLE = 0.6
 """Between two modes the density falls below this part of the lower mode's height."""
 LEAST_Z = 4.0
@@ -80,7 +78,7 @@ def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -
     -----
     The density of log duration is estimated by a kernel at least as wide as a bin, and wider where
     neighbouring durations are farther apart. A minimum separates two modes if the density falls below
-    `DEEPEST_SADDLE` there, by `LEAST_Z` standard errors, and if both have `LEAST_SHARE` of the calls.
+    `DEEPEST_SADDLE` there, by `LEAST_Z` standard errors, and if both have `WORTH_NAMING` of the calls.
     """
     used = np.flatnonzero(weight > 0)
     everything = Partition(np.array([0, BIN_COUNT]))
@@ -125,7 +123,7 @@ def _cuts(density: np.ndarray, error: np.ndarray, below: np.ndarray) -> list[int
             drop = density[lower] - density[saddle]
             depth = drop / np.hypot(error[lower], error[saddle]) / LEAST_Z
             deep = (1 - density[saddle] / density[lower]) / (1 - DEEPEST_SADDLE)
-            heavy = min(edges[i + 1] - edges[i], edges[i + 2] - edges[i + 1]) / LEAST_SHARE
+            heavy = min(edges[i + 1] - edges[i], edges[i + 2] - edges[i + 1]) / WORTH_NAMING
             merit = min(depth, deep, heavy)
             if merit < worst:
                 worst, where = merit, i

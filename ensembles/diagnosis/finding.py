@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.account import Account, Entry
 from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, Cause, cause_of
-from ensembles.model.levels import A_TENTH, FEW
+from ensembles.model.levels import A_TENTH, FEW, WORTH_NAMING
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, seconds_text, share_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEVERITIES = ("note", "warning", "critical")
 """Severities, rising."""
 
-FROM_SHARE = {"warning": 0.02, "critical": 0.10}
+FROM_SHARE = {"warning": WORTH_NAMING, "critical": A_TENTH}
 """Least cost of a severity, as a share of the run (`ensembles.run.run.Run.length_s`)."""
 
 LIKELY_COUNTS = 1 / 3

@@ -10,8 +10,7 @@ from __future__ import annotations
 import io
 import os
 
-_MOST_HELD = 1 << 20
-"""Bytes that are held to write them together."""
+from ensembles.model.units import BYTES_AT_ONCE
 
 
 class FullDiskSafeFile(io.RawIOBase):
@@ -25,7 +24,7 @@ class FullDiskSafeFile(io.RawIOBase):
         self._descriptor = descriptor
         self._position = 0
         self._length = 0
-        self._memory = memoryview(bytearray(_MOST_HELD))
+        self._memory = memoryview(bytearray(BYTES_AT_ONCE))
         self._held = self._held_from = 0
         self.error: OSError | None = None
 
@@ -56,9 +55,9 @@ class FullDiskSafeFile(io.RawIOBase):
         """
         view = memoryview(data).cast("B")
         count = len(view)
-        if self._position != self._held_from + self._held or self._held + count > _MOST_HELD:
+        if self._position != self._held_from + self._held or self._held + count > BYTES_AT_ONCE:
             self._write_held()
-        if count > _MOST_HELD:
+        if count > BYTES_AT_ONCE:
             self._write(view, self._position)
         else:
             if not self._held:

@@ -21,6 +21,9 @@ WORTH_A_LINE = 1e-3
 RARE = 0.01
 """Share of calls, bytes or time that decides nothing, and that no sentence is about."""
 
+WORTH_NAMING = 0.02
+"""Part of the time, the bytes or the calls from which a cause, a loop or a mode is named."""
+
 LITTLE = 0.05
 """Part of a whole up to which it is little, and not worth a name, nor a failed check."""
 

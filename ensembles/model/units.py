@@ -31,6 +31,9 @@ ROWS_AT_ONCE = 1 << 15
 """Rows, events or tasks that a loop takes at a time: so many that Python's cost a turn is small, and so few
 that what is computed of them stays in the processor's cache."""
 
+BYTES_AT_ONCE = 1 << 20
+"""Bytes that are read, written or held at a time, and the most of a line of text."""
+
 HELD_EVENTS = 1 << 22
 """Events that are held in memory, read for a picture or sorted there: their columns take 0.1 to 0.4 GB."""
 

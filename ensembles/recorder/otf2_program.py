@@ -15,6 +15,7 @@ from typing import IO
 
 import numpy as np
 
+from ensembles.model.units import BYTES_AT_ONCE
 from ensembles.recorder.install_paths import installed
 
 HEAD = struct.Struct("=IIQ")
@@ -46,8 +47,6 @@ DEFINITION_KIND, ROWS_KIND, ALIVE_KIND, READ_KIND, SAMPLE_ROWS_KIND = range(32, 
 SAMPLE = np.dtype([("time", "i8"), ("value", "i8"), ("metric", "u4"), ("reserved", "u4")])
 """``struct ensio_otf2_sample`` of ``libtrace/otf2/stream.h``."""
 
-_PIPE_BYTES = 1 << 20
-
 
 def program() -> str:
     """Find ``ensio-otf2``; `MissingLibrary`: ensio was built without libotf2."""
@@ -57,7 +56,7 @@ def program() -> str:
 def widen(pipe: IO[bytes]) -> None:
     """Enlarge a pipe from 64 KiB to 1 MiB if permitted, so that its ends wait less for each other."""
     with contextlib.suppress(OSError):
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BYTES_AT_ONCE)
 
 
 def texts(words: Sequence[str]) -> bytes:

@@ -118,7 +118,7 @@ class KeptInFile:
         return kept | self._sealed_levels(identity, min(most_bytes, pyramid_bytes))
 
     def _sealed_levels(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
-        """Return what the first picture draws, the raster and the levels of the pyramid, coarse ones first."""
+        """Return what the first picture draws, the raster and levels of the pyramid, coarse ones first."""
         if _PYRAMID not in self._requests:
             return {}
         finest = self._group[_PYRAMID]

@@ -20,6 +20,7 @@ from ensembles.answers.requests import request_parts
 from ensembles.faces.html import answer_html
 from ensembles.faces.words import cell
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import LITTLE
 from ensembles.model.units import MOST_NAMED, bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
@@ -102,17 +103,13 @@ def folded_sections(
     return sections
 
 
-MUCH_IDLE = 0.05
-"""Share of the time of tasks from which the idle time of a phase is in the title."""
-
-
 def _of_phases(found: PhasesAnswer) -> Folded:
     with_io = [entry for entry in found.phases if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
     title = f"Phases: {count_text(found.found.count, 'phase')}, the longest is {_named(longest)}"
     title += f" with {seconds_text(longest.time_s)}"
     worst = max(with_io, key=lambda entry: -1.0 if math.isnan(entry.lost_s) else entry.lost_s)
-    if worst.lost_s >= MUCH_IDLE * sum(entry.time_s * entry.tasks for entry in with_io):
+    if worst.lost_s >= LITTLE * sum(entry.time_s * entry.tasks for entry in with_io):
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"

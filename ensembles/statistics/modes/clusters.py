@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.model.fields import Fields
+from ensembles.model.levels import WORTH_NAMING
 from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.density import (
     DEPTH_RATIO,
@@ -139,7 +140,6 @@ _WINDOWS = (0.35, 0.5, 0.7, 1.0)
 """Lengths of windows, in widths of the cluster."""
 _LEAST_CELLS_IN_WINDOW = 2.0
 _LEAST_CONVEX = 1.15
-_LEAST_SHOULDER = 0.02
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def find_shoulders(
             inner_calls = float(np.interp(at[first], cells.edges, before))
             ends = np.interp([low, high], cells.edges, before)
             share = (ends[1] - inner_calls if side > 0 else inner_calls - ends[0]) / total
-            if len(outer) and share >= _LEAST_SHOULDER:
+            if len(outer) and share >= WORTH_NAMING:
                 top = outer[np.argmin(bend[outer] / _error(calls[outer]))]
                 if evidence[first] > found.get(side, (0.0,))[0]:
                     found[side] = (evidence[first], Shoulder(float(np.exp(at[top])), float(share), mode))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.model.levels import AGAIN, MOST_KINDS
+from ensembles.model.levels import AGAIN, MOST_KINDS, WORTH_NAMING
 from ensembles.structure.access.loops import (
     READ,
     REST,
@@ -25,9 +25,6 @@ from ensembles.structure.access.loops import (
 )
 from ensembles.structure.access.streams import follow, main_order
 from ensembles.structure.access.uses import LoopUse, use_of
-
-LEAST_SHARE = 0.02
-"""Loops with less of the bytes of their task are counted only."""
 
 _FEW_STEPS = 4
 """Steps of all loops of a task up to which no simpler division is sought."""
@@ -72,7 +69,7 @@ def _without_logs(rows: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
     moved = np.where(rows["order"] >= 0, np.maximum(rows["moved"], 0), 0)
     _, file = np.unique(rows["file"], return_inverse=True)
     bytes_, placed = np.bincount(file, moved), np.bincount(file, rows["offset"] >= 0)
-    is_log = (placed == 0) & (bytes_ > 0) & (bytes_ < LEAST_SHARE * bytes_.sum())
+    is_log = (placed == 0) & (bytes_ > 0) & (bytes_ < WORTH_NAMING * bytes_.sum())
     return np.flatnonzero(~is_log[file]), int(bytes_[is_log].sum())
 
 
@@ -115,7 +112,7 @@ class _Division:
 
     def is_main(self) -> list[bool]:
         """Return which loops move a considerable part of the bytes."""
-        least = LEAST_SHARE * sum(loop.use.bytes for loop in self.loops)
+        least = WORTH_NAMING * sum(loop.use.bytes for loop in self.loops)
         return [loop.use.bytes > 0 and loop.use.bytes >= least for loop in self.loops]
 
     @property

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text
+from ensembles.model.units import BYTES_AT_ONCE, bytes_text
 from ensembles.workloads.recorded.files_before import FilesBefore
 
-CHUNK_BYTES = 1 << 20
 _LONGEST_PATH = 4095
 
 
@@ -103,16 +102,16 @@ def prepare(before: FilesBefore, places: Places, files: Sequence[str], is_cold: 
     for path in filter(places.is_inside, before.folders):
         Path(places.of(path)).mkdir(parents=True, exist_ok=True)
     content = random.Random(0).randbytes(
-        CHUNK_BYTES
+        BYTES_AT_ONCE
     )  # the same in every replay, so that contents can be compared
     for number, size in before.sizes.items():
         path = places.of(files[number])
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
         try:
-            for _ in range(size // CHUNK_BYTES):
+            for _ in range(size // BYTES_AT_ONCE):
                 os.write(descriptor, content)
-            os.write(descriptor, content[: size % CHUNK_BYTES])
+            os.write(descriptor, content[: size % BYTES_AT_ONCE])
             os.fsync(descriptor)
             if is_cold:
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

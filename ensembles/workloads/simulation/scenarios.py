@@ -15,6 +15,7 @@ from typing import Any
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import WORTH_NAMING
 from ensembles.recorder.install_paths import installed
 from ensembles.workloads.patterns import expand, read_pattern
 from ensembles.workloads.patterns.toml_tables import Lines, Tables
@@ -22,9 +23,6 @@ from ensembles.workloads.simulation.models import Model, read_model
 from ensembles.workloads.simulation.simulate import SimulationResult, simulate, simulated_span_s
 
 TRUTH_FILE = "truth.json"
-
-LEAST_SHARE = 0.02
-"""Share of the span of a run from which what is planted counts as a cause."""
 
 _PATTERNS = "patterns"
 
@@ -177,7 +175,7 @@ def run_scenario(
     """Simulate a scenario and write its answer sheet (`TRUTH_FILE`).
 
     The answer is measured: the same seed is simulated again without the cause. What costs less than
-    `LEAST_SHARE` of the run does not count, and nothing does at strength 0. `find_pattern` finds patterns
+    `WORTH_NAMING` of the run does not count, and nothing does at strength 0. `find_pattern` finds patterns
     outside the folder of the scenario.
     """
     beside = scenario.path.parent / _PATTERNS / f"{scenario.pattern}.toml"
@@ -192,7 +190,7 @@ def run_scenario(
         healthy = expand(pattern, scenario.overrides(0, tasks))
         without_s = simulated_span_s(healthy, _model_of(scenario, model, dict.fromkeys(faults, 0.0)), drawn)
         alone_s = result.span_s - without_s
-        if alone_s >= LEAST_SHARE * result.span_s:
+        if alone_s >= WORTH_NAMING * result.span_s:
             where = {**scenario.where, **result.where}
             causes = [{"id": scenario.cause, "alone_s": alone_s, "where": where}]
     truth = {

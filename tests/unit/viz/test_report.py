@@ -289,7 +289,7 @@ def test_ensembles_of_the_report_are_those_of_the_commands(tmp_path: Path) -> No
 def test_the_title_of_phases_names_the_task_that_most_idle_time_is_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ensembles.viz.report.folded.MUCH_IDLE", 0.01)
+    monkeypatch.setattr("ensembles.viz.report.folded.LITTLE", 0.01)
     synthetic_run(tmp_path / "run", 8, 600, seed=3)
     run = en.open(tmp_path / "run")
     assert main(["phases", str(tmp_path / "run"), "--json"]) == 0

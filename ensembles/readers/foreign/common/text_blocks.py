@@ -11,10 +11,9 @@ from typing import Any, BinaryIO
 from ensembles.files.untrusted import MOST_PART_BYTES, Reading, beginning_of, open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text
+from ensembles.model.units import BYTES_AT_ONCE, count_text
 
-BLOCK_BYTES = 1 << 22
-LONGEST_LINE_BYTES = 1 << 20
+BLOCK_BYTES = 4 * BYTES_AT_ONCE
 GZIP = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 15
 
@@ -73,7 +72,7 @@ def plain(beginning: bytes, most_bytes: int) -> bytes:
 class TextBlocks:
     """The lines of a file, in blocks.
 
-    `skipped`: number of lines that are left out; here, because they are longer than `LONGEST_LINE_BYTES`.
+    `skipped`: number of lines that are left out; here, because they are longer than `BYTES_AT_ONCE`.
     `damaged`: whether the compressed data end with an error.
     `torn`, `ends_in_line`: whether the compressed data, or the last line, have no end.
     """
@@ -99,7 +98,7 @@ class TextBlocks:
                 yield held + lines + end
                 held = b""
             held += rest
-            if len(held) > LONGEST_LINE_BYTES:
+            if len(held) > BYTES_AT_ONCE:
                 self.skipped += 1
                 skipping, held = True, b""
         self.ends_in_line = skipping or bool(held)

@@ -11,11 +11,10 @@ import msgspec
 import numpy as np
 
 from ensembles.files.untrusted import MOST_PART_BYTES
-from ensembles.model.units import MOST_TASKS, count_text
+from ensembles.model.units import BYTES_AT_ONCE, MOST_TASKS, count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.common.text_blocks import (
-    LONGEST_LINE_BYTES,
     TextBlocks,
     plain,
     sorted_out,
@@ -120,7 +119,7 @@ class TextFile(TextBlocks):
                 raise self.hopeless()
             if records:
                 yield records
-            last = block[-LONGEST_LINE_BYTES:]
+            last = block[-BYTES_AT_ONCE:]
         tail = last.rstrip()
         if tail and not tail.endswith((b"}", b"]")):
             # A truncated last record is not an invalid line.
@@ -150,7 +149,7 @@ class TextFile(TextBlocks):
 
 def _leniently(line: bytes) -> Record | None:
     """Parse a record with arguments of unexpected types or invalid UTF-8; None: it is not a record."""
-    if len(line) > LONGEST_LINE_BYTES:
+    if len(line) > BYTES_AT_ONCE:
         return None
     try:
         return _STRICT.decode(line)

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 from ensembles.model.errors import EnsioError
-from ensembles.readers.foreign.common.text_blocks import LONGEST_LINE_BYTES, TextBlocks, sorted_out
+from ensembles.model.units import BYTES_AT_ONCE
+from ensembles.readers.foreign.common.text_blocks import TextBlocks, sorted_out
 from ensembles.readers.foreign.strace.call_arguments import TEXT, time_ns
 
 LINE = re.compile(
@@ -128,13 +129,13 @@ class TextLines(TextBlocks):
         held = ""
         for block in self.blocks():
             for raw in block.removesuffix(b"\n").split(b"\n"):
-                if len(raw) > LONGEST_LINE_BYTES:
+                if len(raw) > BYTES_AT_ONCE:
                     self.skipped += 1
                     continue
                 line = raw.decode("latin-1")
                 # On a terminal, strace reports in the middle of a line that it attached to a process.
                 if line.endswith(" attached") and (match := _ATTACHED.search(line)):
-                    held = (held + line[: match.start()])[-LONGEST_LINE_BYTES:]
+                    held = (held + line[: match.start()])[-BYTES_AT_ONCE:]
                 else:
                     yield held + line
                     held = ""
