@@ -111,7 +111,7 @@ static uint32_t bound(uint32_t file, uint16_t flags, int of_mpi)
     open_file->file = file;
     __atomic_store_n(&open_file->flags, (uint8_t)flags, __ATOMIC_RELAXED);
     open_file->of_mpi = of_mpi != 0;
-    open_file->user = 0;
+    __atomic_store_n(&open_file->user, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&open_file->references, 1, __ATOMIC_RELEASE);
     return number;
 }

@@ -39,9 +39,10 @@ int64_t ensio_stream_refilled(uint32_t number, FILE *stream, int64_t waiting)
 {
     struct ensio_open_file *open_file = &ensio_open_files[number];
     const int64_t unread = stream->_IO_read_end - stream->_IO_read_ptr;
-    if (number <= ENSIO_LEFT_OUT || open_file->user == ENSIO_SEVERAL)
+    if (number <= ENSIO_LEFT_OUT || __atomic_load_n(&open_file->user, __ATOMIC_RELAXED) == ENSIO_SEVERAL)
         return 1 + unread + waiting - (stream->_IO_write_ptr - stream->_IO_write_base);
-    const int64_t others = unread > open_file->ahead ? unread - open_file->ahead : 0;
-    open_file->ahead += (int32_t)others;
+    const int32_t ahead = __atomic_load_n(&open_file->ahead, __ATOMIC_RELAXED);
+    const int64_t others = unread > ahead ? unread - ahead : 0;
+    __atomic_store_n(&open_file->ahead, ahead + (int32_t)others, __ATOMIC_RELAXED);
     return 1 + others;
 }

@@ -47,19 +47,25 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
     if (number <= ENSIO_LEFT_OUT)
         return;
     struct ensio_open_file *open_file = &ensio_open_files[number];
-    const int32_t moved = (int32_t)(ensio_stream_at(stream) - open_file->left_at);
+    const uint32_t left_at = __atomic_load_n(&open_file->left_at, __ATOMIC_RELAXED);
+    const int32_t moved = (int32_t)(ensio_stream_at(stream) - left_at);
+    const int32_t counted = __atomic_load_n(&open_file->ahead, __ATOMIC_RELAXED);
+    const uint16_t known = __atomic_load_n(&open_file->user, __ATOMIC_RELAXED);
     const uint16_t user = (uint16_t)(((uintptr_t)thread ^ (uintptr_t)stream) * 0x9e3779b97f4a7c15U >> 48);
-    if (ENSIO_UNLIKELY(open_file->user != user)) {
-        open_file->user = open_file->user ? ENSIO_SEVERAL : user;
-        open_file->ahead = 0;
+    int32_t ahead = counted;
+    if (ENSIO_UNLIKELY(known != user)) {
+        __atomic_store_n(&open_file->user, known ? ENSIO_SEVERAL : user, __ATOMIC_RELAXED);
+        ahead = 0;
     } else if (ENSIO_UNLIKELY(moved) && moved >= -1 && moved <= stream->_IO_buf_end - stream->_IO_buf_base) {
-        open_file->ahead -= moved;
+        ahead -= moved;
     }
-    const int64_t rest = -(int64_t)open_file->ahead;
+    const int64_t rest = -(int64_t)ahead;
     if (empties)
-        open_file->ahead = 0;
+        ahead = 0;
+    if (ENSIO_UNLIKELY(ahead != counted))
+        __atomic_store_n(&open_file->ahead, ahead, __ATOMIC_RELAXED);
     if (empties && ENSIO_UNLIKELY(rest > 0)) {
-        TIMED(thread, open_file->ahead, 0);
+        TIMED(thread, ahead, 0);
         ensio_store(thread, __fwriting(stream) ? CALL___overflow : CALL___uflow, open_file->file, -1, (uint64_t)rest,
                     rest, start, duration);
     }
@@ -108,7 +114,7 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const uint64_t bytes = (uint64_t)(bytes_); \
         const int64_t moved = (moved_); \
-        open_file->left_at = ensio_stream_at(stream); \
+        __atomic_store_n(&open_file->left_at, ensio_stream_at(stream), __ATOMIC_RELAXED); \
         ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, \
                     duration); \
         return result; \
@@ -259,7 +265,7 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
         type result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const int failed = (failed_); \
-        open_file->left_at = ensio_stream_at(stream); \
+        __atomic_store_n(&open_file->left_at, ensio_stream_at(stream), __ATOMIC_RELAXED); \
         ensio_store(thread, CALL_##call, file, failed ? -1 : (int64_t)(offset_), (uint64_t)(bytes), \
                     failed ? -(int64_t)errno : 0, start, duration); \
         return result; \
@@ -271,7 +277,7 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
         RECORDED_STREAM_OR_RETURN(call, stream, (void)(ENSIO_REAL(symbol) arguments)); \
         int none; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, none, (ENSIO_REAL(symbol) arguments, 0)); \
-        open_file->left_at = ensio_stream_at(stream); \
+        __atomic_store_n(&open_file->left_at, ensio_stream_at(stream), __ATOMIC_RELAXED); \
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
     }
 
@@ -309,7 +315,7 @@ static inline __attribute__((always_inline)) void entered(struct ensio_thread *t
         RECORDED_STREAM_OR(call, stream, ENSIO_REAL(symbol)(stream), FLUSH_LEFT_OUT(call, symbol)); \
         int result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
-        open_file->left_at = ensio_stream_at(stream); \
+        __atomic_store_n(&open_file->left_at, ensio_stream_at(stream), __ATOMIC_RELAXED); \
         ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
         return result; \
     }
