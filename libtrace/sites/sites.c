@@ -171,7 +171,7 @@ static void walk_up(uintptr_t caller, const char *frame, struct walk *walk)
     for (;;) {
         const struct ensio_frame *last = &walk->frames[walk->count - 1];
         const int is_known = ensio_module_at(last->address - 1, &module) == 0;
-        const int serves = is_known && ensio_module_serves(&module);
+        const int serves = is_known && ensio_module_serves(&module, last->address - 1);
         if (walk->count == 1)
             walk->base = is_known ? module.base : 0;
         if (walk->named && serves) { /* that called main, a thread, or the program's function */
