@@ -267,7 +267,8 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     there if the child is recorded. A child of a process that is not recorded (a shell) may belong to all
     processes that waited for children meanwhile, so that its bytes are taken off there, too: rather too few
     bytes are found than bytes that are recorded elsewhere. What is left of a launcher are the bytes of
-    programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty.
+    programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty. What
+    MPI's launchers make dirty without write calls does not: they map files, and delete them in the end.
     """
     begun = [spool for spool in spools if spool.account is not None]
     known = [spool for spool in begun if spool.account.facts & TAKEN]
@@ -285,10 +286,12 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
             is_other = spool.head.pid == owner.head.pid or place % 2
             begin = getattr(spool.account, f"begin_{name}") if is_other else 0
             rest[place] = max(rest[place] - getattr(spool.account, f"end_{name}") + begin - own, 0)
+    has_ranks = any(spool.head.rank >= 0 for spool in begun)
     for spool in launchers:
         rest = sums[id(spool)]
         rest[1] = min(rest[1], rest[3])
-        rest[3] = max(rest[3] - int(spool.properties[CANCELLED]), rest[1])
+        cancelled = rest[3] if has_ranks else int(spool.properties[CANCELLED])
+        rest[3] = max(rest[3] - cancelled, rest[1])
     read, written, fetched, dirtied = (
         min(sum(own[place] for own in sums.values()), HALF_INT64) for place in range(4)
     )
