@@ -53,8 +53,8 @@ static inline void *ensio_bound(void **real, const char *symbol)
 #endif
 
 #define ENSIO_DEFINE(type, symbol, parameters) \
-    __attribute__((visibility("default") ENSIO_OF_WRAPPERS)) type ensio_##symbol parameters __asm__( \
-        ENSIO_LINK_NAME(symbol)); \
+    __attribute__((visibility("default") ENSIO_OF_WRAPPERS)) \
+    type ensio_##symbol parameters __asm__(ENSIO_LINK_NAME(symbol)); \
     type ensio_##symbol parameters
 #define ENSIO_WRAPPER(type, symbol, parameters) \
     ENSIO_REAL_DECLARE(type, symbol, parameters) \

@@ -26,6 +26,7 @@ from ensembles.readers.native.account import (
     COUNTERS,
     EXITED,
     ON_FILES,
+    RECORDER_NS,
     TAKEN,
     UNRECORDED,
     numbers_in,
@@ -224,7 +225,20 @@ def described(
             (n for each in every for n in numbers_in(each, b"processor_wait_ns")[:1] if n < HALF_INT64),
             default=0,
         ),
+        recorder_ns=_recorder_ns(spools),
     )
+
+
+def _recorder_ns(spools: Sequence[Spool]) -> int:
+    """Add up what the recorder took at starts and ends of processes; at the same time, the mean."""
+    known = [(s.head, n) for s in spools for n in numbers_in(s.properties, RECORDER_NS)]
+    lives = sorted((head.first_realtime_ns, head.last_realtime_ns) for head, _ in known)
+    alone_ns, until_ns = 1, 0
+    for begin_ns, end_ns in lives:
+        alone_ns += max(end_ns - max(begin_ns, until_ns), 0)
+        until_ns = max(until_ns, end_ns)
+    together_ns = 1 + sum(end_ns - begin_ns for begin_ns, end_ns in lives)
+    return sum(took_ns for _, took_ns in known) * alone_ns // together_ns
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
