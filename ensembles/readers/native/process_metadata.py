@@ -238,7 +238,7 @@ def _recorder_ns(spools: Sequence[Spool]) -> int:
         alone_ns += max(end_ns - max(begin_ns, until_ns), 0)
         until_ns = max(until_ns, end_ns)
     together_ns = 1 + sum(end_ns - begin_ns for begin_ns, end_ns in lives)
-    return sum(took_ns for _, took_ns in known) * alone_ns // together_ns
+    return int(sum(took_ns for _, took_ns in known) * alone_ns // together_ns)
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
