@@ -144,7 +144,7 @@ class DiagnosisAnswer(Diagnosis, Answer):
         run_s, io_s = account.run_s, account.io_s
         for each in account.entries:
             if each.id == RECORDER and 2 * each.time_s > run_s:
-                values = {"share": each.time_s / run_s, "call": each.call}
+                values = {"share": each.time_s / run_s, "call": each.call, "is_at_ends": not each.call}
                 yield Statement("diagnose.recorder", values, each.time_s)
         lines: dict[str, list[Entry]] = {}
         for each in account.entries:

@@ -309,10 +309,12 @@ def make_account(
 
 
 def _recorder(case: Case, path: Path) -> Entry:
-    """Make the entry of the recorder's own time; that of threads at the same time counts once."""
+    """Make the entry of the recorder's own time; what is done at the same time counts once."""
     whole_ns = case.recorder_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
     of_call = np.bincount(case.rows["call"], np.where(path.rows, whole_ns, 0.0), 1)
-    return Entry(RECORDER, 1e-9 * float(of_call.sum()), case.run.calls[int(np.argmax(of_call))].name)
+    in_calls_s, at_ends_s = 1e-9 * float(of_call.sum()), case.run.info.recorder_s
+    call = case.run.calls[int(np.argmax(of_call))].name * (in_calls_s >= at_ends_s)
+    return Entry(RECORDER, in_calls_s + at_ends_s, call)
 
 
 def messages_s(table: RankTable | None) -> np.ndarray:

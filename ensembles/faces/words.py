@@ -334,8 +334,9 @@ WORDS = {
         "I/O is {share:share} of {run_s:s}[is_of_one? of the task with most I/O][. {parts:sentences}]."
     ),
     "diagnose.recorder": (
-        "the recorder itself takes {share:share} of this run, most for calls of {call}: --mode profile costs "
-        "less than trace, and --layers without the layer of these calls next to nothing."
+        "the recorder itself takes {share:share} of this run, most [for calls of {call}: --mode profile "
+        "costs less than trace, and --layers without the layer of these calls next to nothing.]"
+        "[is_at_ends?at starts and ends of processes: record fewer of them.]"
     ),
     "diagnose.part": "{what}: {share:share}[is_first? of it][ ({entries:parts})]",
     "diagnose.outside": "Of the run: {entries:parts}",

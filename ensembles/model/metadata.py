@@ -192,6 +192,7 @@ class RunMetadata:
     counters: Counters = field(default_factory=Counters)
     left_out: int = 0
     processor_wait_ns: int = 0
+    recorder_ns: int = 0
 
     def has_maps(self) -> None:
         """Keep that the program mapped files, accesses to which are in no call."""

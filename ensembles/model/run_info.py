@@ -385,6 +385,11 @@ class RunInfo:
         return 1e-9 * self._metadata.processor_wait_ns
 
     @property
+    def recorder_s(self) -> float:
+        """How much longer the recorder made the run at starts and ends of processes, s; 0: not known, too."""
+        return 1e-9 * self._metadata.recorder_ns
+
+    @property
     def mounts(self) -> dict[str, tuple[Mount, ...]]:
         """Mounted file systems of each node, by name of the node."""
         return self._metadata.mounts

@@ -74,9 +74,10 @@ def find_unseen(
     of the program: it counts only where something was seen that fetches without calls. Requests of
     io_uring and libaio hide their time, however few bytes they move.
 
-    None: what is not explained is less than 512 KiB. Of several processes it may also be less than 10 % of
-    what the kernel counted, of bytes made dirty or fetched always. A page that was written by calls, and a
-    tenth of all, counts where the recorder sees all libraries: programs write nothing at their start.
+    None: what is not explained is less than 512 KiB. Of bytes read, half of that is what each process may
+    read at its start. Of bytes made dirty or fetched, it may also be less than 10 % of what the kernel
+    counted. A page that was written by calls, and a tenth of all, counts where the recorder sees all
+    libraries: programs write nothing at their start.
     """
     linked = "linked" in kernel.facts
     libraries = [name for name in kernel.libraries if not _MPI.match(name)]
@@ -88,12 +89,11 @@ def find_unseen(
     recorded = {op: _recorded(calls, op, linked) for op in ("read", "write")}
     read = kernel.read - recorded["read"] - kernel.excluded_read - slack
     written = kernel.written - recorded["write"] - kernel.excluded_written
-    most = LEAST_BYTES * processes
-    read = read if comparable and read >= max(LEAST_BYTES, min(most, _LEAST_SHARE * kernel.read)) else 0
+    read = read if comparable and read >= LEAST_BYTES // 2 * (processes + 1) else 0
     least: float = _PAGE_BYTES
     if linked:
         least = 1 if libraries and not has_io else LEAST_BYTES
-    least = max(least, min(most, _LEAST_SHARE * kernel.written))
+    least = max(least, min(LEAST_BYTES * processes, _LEAST_SHARE * kernel.written))
     written = written if comparable and written >= least else 0
     inodes = sum(n for call, (n, _) in calls.items() if call.op == "open" or _CHANGES.match(call.name))
     edges = sum(n * _dirty_bytes(call) for call, (n, _) in calls.items()) + min(inodes, files) * _INODE_BYTES

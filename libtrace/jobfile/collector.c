@@ -396,6 +396,11 @@ static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to,
 
 const uint8_t *ensio_collect_copy(const uint8_t *shared, uint32_t shared_bytes, uint32_t *length)
 {
+    struct ensio_job_process process; /* the first one, which leans on nothing */
+    memcpy(&process, state->record.bytes, sizeof process);
+    *length = process.coded_bytes;
+    if (process.text_bytes == shared_bytes)
+        return state->record.bytes + process.bytes - process.coded_bytes;
     *length =
         ensio_encode_summed_text(&state->work->encoder, shared, 0, shared_bytes, state->work->piece, ENSIO_PIECE_BYTES);
     return state->work->piece;

@@ -26,7 +26,7 @@
 static struct {
     char path[ENSIO_PATH_ROOM], temporary[ENSIO_PATH_ROOM];
     int fd;
-    uint64_t due_ns, end, room; /* `room`: bytes that it may take */
+    uint64_t since_ns, due_ns, end, room; /* `room`: bytes that it may take */
     uint32_t rest_in_spool;
 } file;
 
@@ -131,6 +131,7 @@ static int write_contents(void)
     const uint8_t *copy = ensio_collect_copy(shared, head.shared_bytes, &length);
     error = error ? error : append(copy, length);
     head.checksum = ensio_checksum(&head, offsetof(struct ensio_job, checksum));
+    head.recorder_us = (uint32_t)((ensio_clock_ns(CLOCK_MONOTONIC) - file.since_ns) / 1000);
     return error ? error : write_at(&head, sizeof head, 0);
 }
 
@@ -189,13 +190,14 @@ uint64_t ensio_coding_ns(uint64_t ran_ns)
 
 /* A kill before the renaming leaves the spool as it was. After it, readers take events that are in both from the
  * file. */
-int ensio_process_file_write(void)
+int ensio_process_file_write(uint64_t since_ns)
 {
     if (!is_wanted() || name_file(file.path, ".ensio") != 0 || name_file(file.temporary, ".ensio.tmp") != 0)
         return 0;
     ensio_spool_set_state(ENSIO_STATE_ENDED); /* a kill from here on changes nothing */
     const uint64_t now = ensio_clock_ns(CLOCK_MONOTONIC);
     file.due_ns = now + ensio_coding_ns(now - ensio_spool->first.monotonic_ns);
+    file.since_ns = since_ns;
     file.room = ensio_budget_above_floor();
     file.rest_in_spool = !ensio_thread_alone();
     int64_t error = ensio_collect_begin();

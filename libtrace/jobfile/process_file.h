@@ -6,8 +6,8 @@
 
 /* Writes the file, and removes the spool if the file holds all of it: 1, or 0 if the spool stays. Then the file holds
  * the first events of its windows, or there is no file. The caller holds the lock, and ends the spool or lets its
- * thread leave it. */
-int ensio_process_file_write(void);
+ * thread leave it. `since_ns`: when the end began, less what the recorder took at the start. */
+int ensio_process_file_write(uint64_t since_ns);
 
 /* The longest time that coding may take at the end of a process that ran for `ran_ns`. */
 uint64_t ensio_coding_ns(uint64_t ran_ns);

@@ -34,6 +34,7 @@ static inline void *ensio_bound(void **real, const char *symbol)
 #define ENSIO_REAL_DECLARE(type, symbol, parameters) \
     typedef type ensio_type_##symbol parameters; \
     static void *real_##symbol;
+#define ENSIO_OF_WRAPPERS
 #define ENSIO_REAL(symbol) ((ensio_type_##symbol *)ensio_bound(&real_##symbol, ENSIO_LINK_NAME(symbol)))
 #define ENSIO_MAY_BE_MISSING(type, symbol, parameters)
 
@@ -42,15 +43,21 @@ static inline void *ensio_bound(void **real, const char *symbol)
 #define ENSIO_LINK_NAME(symbol) "__wrap_" #symbol
 #define ENSIO_REAL_DECLARE(type, symbol, parameters) extern type real_##symbol parameters __asm__("__real_" #symbol);
 #define ENSIO_REAL(symbol) real_##symbol
+/* The preloaded recorder skips frames of wrappers when it looks for callers (process/peer_recorder.c). The linker names
+ * the bounds of a section with such a name. */
+#define ENSIO_OF_WRAPPERS , section("ensio_wrappers")
 /* No program calls a wrapper whose function the C library lacks. */
 #define ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
     extern type real_##symbol parameters __asm__("__real_" #symbol) __attribute__((weak));
 
 #endif
 
+#define ENSIO_DEFINE(type, symbol, parameters) \
+    __attribute__((visibility("default") ENSIO_OF_WRAPPERS)) \
+    type ensio_##symbol parameters __asm__(ENSIO_LINK_NAME(symbol)); \
+    type ensio_##symbol parameters
 #define ENSIO_WRAPPER(type, symbol, parameters) \
     ENSIO_REAL_DECLARE(type, symbol, parameters) \
-    __attribute__((visibility("default"))) type ensio_##symbol parameters __asm__(ENSIO_LINK_NAME(symbol)); \
-    type ensio_##symbol parameters
+    ENSIO_DEFINE(type, symbol, parameters)
 
 #endif

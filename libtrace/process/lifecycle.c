@@ -40,6 +40,7 @@ static int begun;                         /* survives a fork, unlike *ensio_proc
 static int ended;                         /* the recording: later calls are those of destructors */
 static struct ensio_spool *parents_spool; /* in a forked child */
 static struct ensio_held held_over_fork;
+static uint64_t start_took_ns;
 
 /* The traced program continues in any case. That there will be no trace is said once, on standard error. */
 static void say_why_not(int error)
@@ -68,6 +69,7 @@ int ensio_ensure_spool(void)
         return 0;
     if (ensio_settings.off)
         return -ENOENT;
+    const uint64_t now = ensio_clock_ns(CLOCK_MONOTONIC);
     int made = ensio_spool_make(ensio_calls);
     if (made != 0) {
         ensio_settings.off = 1;
@@ -78,6 +80,7 @@ int ensio_ensure_spool(void)
     ensio_descriptors_store_files();
     ensio_mappings_store_files();
     ensio_account_begin();
+    start_took_ns += ensio_clock_ns(CLOCK_MONOTONIC) - now;
     if (ended) /* nothing will end it */
         ensio_spool_set_state(ENSIO_STATE_ENDED);
     return 0;
@@ -157,12 +160,15 @@ int ensio_begin(void)
     if (!begun && too_early())
         return 0;
     if (!begun) {
+        const uint64_t now = ensio_clock_ns(CLOCK_MONOTONIC);
         ensio_with_private_files(begin_first, NULL);
         ensio_banner_begin();
+        start_took_ns = ensio_clock_ns(CLOCK_MONOTONIC) - now;
     } else if (!ensio_process->generation) { /* a forked child makes its spool when it has something to record */
         ensio_spool_begun = ensio_clock_read();
         parents_spool = ensio_spool;
         ended = 0;
+        start_took_ns = 0;
         ensio_account_prepare(1);
         ensio_spool_forget();
         ensio_requests_forget();
@@ -178,6 +184,7 @@ void ensio_end(void)
 {
     if (ensio_settings.off || !ensio_process->generation || !ensio_owns_memory())
         return;
+    const uint64_t now = ensio_clock_ns(CLOCK_MONOTONIC);
     struct ensio_held held = ensio_lock();
     ended = 1;
     if (ensio_spool) {
@@ -188,7 +195,7 @@ void ensio_end(void)
         ensio_banner_at_exit();
         const int unneeded =
             ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
-        if ((unneeded && ensio_spool_remove() == 0) || ensio_process_file_write()) {
+        if ((unneeded && ensio_spool_remove() == 0) || ensio_process_file_write(now - start_took_ns)) {
             ensio_thread_leave();
         } else {
             ensio_surroundings_end();

@@ -55,7 +55,15 @@ int ensio_module_at(uintptr_t address, struct ensio_module *module)
 #endif
 }
 
-int ensio_module_serves(const struct ensio_module *module)
+static uintptr_t wrappers_start, wrappers_end;
+
+void ensio_wrappers_serve(const char *start, const char *end)
+{
+    wrappers_start = (uintptr_t)start;
+    wrappers_end = (uintptr_t)end;
+}
+
+int ensio_module_serves(const struct ensio_module *module, uintptr_t address)
 {
     /* A name stands for all that begin with it. */
     static const char *const serving[] = {
@@ -67,7 +75,7 @@ int ensio_module_serves(const struct ensio_module *module)
     for (size_t i = 0; i < sizeof serving / sizeof *serving; i++)
         if (strncmp(name, serving[i], strlen(serving[i])) == 0)
             return 1;
-    return 0;
+    return address >= wrappers_start && address < wrappers_end;
 }
 
 static void add_id(const uint8_t *id, uint32_t length, struct ensio_string *to)

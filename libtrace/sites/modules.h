@@ -17,9 +17,12 @@ struct ensio_module {
  * linker's lock may wait for ours. */
 int ensio_module_at(uintptr_t address, struct ensio_module *module);
 
-/* Whether calls in the object serve a caller outside of it: the C, C++ and Fortran run-time libraries, MPI with its
- * plugins, HDF5, NetCDF, and the preloaded recorder. */
-int ensio_module_serves(const struct ensio_module *module);
+/* Whether calls from an address in the object serve a caller outside of it: the C, C++ and Fortran run-time libraries,
+ * MPI with its plugins, HDF5, NetCDF, and recorders. */
+int ensio_module_serves(const struct ensio_module *module, uintptr_t address);
+
+/* Says where the wrappers of a recorder lie that is linked into the program. */
+void ensio_wrappers_serve(const char *start, const char *end);
 
 /* Adds the build id of the object, or "-". */
 void ensio_module_build_id(const struct ensio_module *module, struct ensio_string *to);

@@ -171,7 +171,7 @@ static void walk_up(uintptr_t caller, const char *frame, struct walk *walk)
     for (;;) {
         const struct ensio_frame *last = &walk->frames[walk->count - 1];
         const int is_known = ensio_module_at(last->address - 1, &module) == 0;
-        const int serves = is_known && ensio_module_serves(&module);
+        const int serves = is_known && ensio_module_serves(&module, last->address - 1);
         if (walk->count == 1)
             walk->base = is_known ? module.base : 0;
         if (walk->named && serves) { /* that called main, a thread, or the program's function */
@@ -281,11 +281,12 @@ static uint16_t number_of(struct site *site)
 static uint16_t new_path(uintptr_t caller, const char *frame)
 {
     /* not on the stack, because that of a signal handler may be small */
-    struct scratch {
+    static struct scratch {
         struct walk walk;
         char text[SITE_ROOM];
-    } *scratch = ensio_raw_memory(sizeof *scratch);
-    if (!scratch)
+    } * spare;
+    struct scratch *scratch = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQUIRE);
+    if (!scratch && !(scratch = ensio_raw_memory(sizeof *scratch)))
         return 0;
     struct ensio_string text = ensio_string_in(scratch->text, sizeof scratch->text);
     walk_up(caller, frame, &scratch->walk);
@@ -302,7 +303,9 @@ static uint16_t new_path(uintptr_t caller, const char *frame)
         number = stored ? site->number : number_of(NULL);
     }
     ensio_unlock(held);
-    ensio_raw_unmap(scratch, sizeof *scratch);
+    scratch = __atomic_exchange_n(&spare, scratch, __ATOMIC_RELEASE);
+    if (scratch)
+        ensio_raw_unmap(scratch, sizeof *scratch);
     return number;
 }
 

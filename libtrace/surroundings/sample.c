@@ -84,8 +84,9 @@ static void read_source(size_t number, struct ensio_surroundings *row)
 /* The source that was read the longest time ago and is due; SOURCES: none. */
 static size_t next_source(uint64_t now, int is_every, uint32_t done)
 {
+    const size_t count = ensio_reports_node() ? SOURCES : 1;
     size_t found = SOURCES;
-    for (size_t i = 0; i < (ensio_reports_node() ? SOURCES : 1); i++)
+    for (size_t i = 0; i < count; i++)
         if (!(done >> i & 1) && !state.of[i].is_missing && (is_every || now >= state.of[i].due) &&
             (found == SOURCES || state.of[i].read_at < state.of[found].read_at))
             found = i;

@@ -35,6 +35,8 @@ static int opened(struct open_file *file, FILE *stream)
 static int open_path(struct open_file *file, int64_t flags)
 {
     const char *mode = mode_of(file, flags);
+    if (*mode == 'r' && flags & O_CREAT) /* no event shows whether "w+", "a+" or "r+" opened it */
+        unrecorded_make(file->path);
     file->stream_is_own = 0; /* from now on there are data to keep */
     return opened(file, fopen(file->path, mode));
 }

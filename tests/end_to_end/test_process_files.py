@@ -12,6 +12,7 @@ import pytest
 from places import PATIENCE_S
 
 import ensembles
+from ensembles.cli.main import main
 from ensembles.model.c_layout import JOB, JOB_PROCESS
 from ensembles.model.errors import EnsioError
 
@@ -213,3 +214,17 @@ def test_process_killed_while_it_codes_keeps_every_call(recorder, tmp_path, seed
     assert int(calls.moved.sum()) == 8 * MANY
     assert np.array_equal(calls.offset[:2000], 8 * (np.arange(2000) % 512))
     assert int(ensembles.open(recorder.run).summary.count) == MANY + 1
+
+
+def test_what_the_recorder_took_at_starts_and_ends_is_in_the_account(preload, tmp_path):
+    copies = "for i in $(seq 20); do dd if=/dev/zero of=data bs=100 count=1 conv=fsync; done"
+    one = {"ENSIO_LAUNCH": "copies"}  # what these have started is one run
+    assert preload.execute("sh", "-c", copies, cwd=tmp_path, environment=one).returncode == 0
+    run = ensembles.open(preload.run)
+    took_s = run.info.recorder_s
+    assert 20e-6 < took_s < run.length_s
+    account = ensembles.diagnose(run).account
+    assert account is not None
+    assert {each.id: each.time_s for each in account.entries}["recorder"] == pytest.approx(took_s)
+    assert main(["collect", str(preload.run)]) == 0
+    assert ensembles.open(preload.run / "trace.h5").info.recorder_s == took_s

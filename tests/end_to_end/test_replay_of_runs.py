@@ -72,6 +72,13 @@ int main(int count, char **words)
         for (int i = 0; i < 50; i++)
             fprintf(own, "line %d\n", i);
         fclose(own);
+        snprintf(name, sizeof name, "both.%d", rank);
+        FILE *both = fopen(name, step ? "r+" : "w+");
+        fseek(both, 0, SEEK_SET);
+        fwrite(data, 1, 3000, both);
+        rewind(both);
+        fread(data, 1, 100, both);
+        fclose(both);
     }
     MPI_File_open(MPI_COMM_WORLD, "mpiio.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
     for (int i = 0; i < 3; i++)
@@ -137,7 +144,7 @@ def test_files_keep_their_names_and_lengths(folder, tmp_path):
     target = tmp_path / "target"
     ensio(tmp_path, "replay", folder / "tasks", "-o", "again", "--directory", target, "--keep")
     made = {path.name: path.stat().st_size for path in target.rglob("*") if path.is_file()}
-    files = ("shared.dat", "own.0", "own.1", "own.2", "mpiio.dat", "alone.dat")
+    files = ("shared.dat", "own.0", "own.1", "own.2", "mpiio.dat", "alone.dat", "both.0", "both.1", "both.2")
     assert made == {name: (folder / name).stat().st_size for name in files}
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from places import BUILD, PRELOAD
+from test_call_sites import check
 from test_calls import names
+from test_fortran_sites import test_lines_of_an_optimised_program as check_fortran
 from test_hdf5 import done as hdf5_done
 from test_hdf5 import flags, said, static
 from test_mpi import FLAVOURS, compiled, done, executed
@@ -34,6 +36,18 @@ def test_each_call_is_recorded_once(relinked, preload, tmp_path, options):
         counts.append((Counter(names(run.events)), len(run.info.processes)))
     assert counts[0] == counts[1]
     assert counts[0][0].total() > 40
+
+
+@pytest.mark.parametrize("options", [["-O0"], ["-no-pie"]])
+def test_lines_are_those_of_the_program_and_not_of_wrappers(relinked, options):
+    relinked.settings = BOTH
+    check(relinked, relinked.source("site_calls"), relinked.build("site_calls", "-g", *options))
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_lines_of_fortran_and_of_what_libraries_do_below(relinked, flavour):
+    relinked.settings = BOTH
+    check_fortran(relinked, flavour, "mpi")
 
 
 def test_phases_and_regions_come_to_the_recorder_that_records(relinked):

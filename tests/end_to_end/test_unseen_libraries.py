@@ -289,6 +289,19 @@ def test_a_process_without_an_end_lasts_until_it_was_gone(preload, tmp_path):
         assert 0.4 < ensembles.open(place).length_s < time.monotonic() - begin
 
 
+def test_files_that_a_launcher_maps_are_no_io_of_its_program(preload, tmp_path):
+    """Also where they were written to storage before it deletes them, which the kernel does not take off."""
+    (tmp_path / "syncs.c").write_text(
+        "#include <mpi.h>\n#include <stdlib.h>\nint main(void) { MPI_Init(0, 0);\n"
+        'int failed = system("find $TMPDIR/ompi* -type f | xargs sync"); MPI_Finalize(); return failed; }\n'
+    )
+    subprocess.run(["mpicc.openmpi", "syncs.c", "-o", "syncs"], check=True, cwd=tmp_path)
+    command = [ENSIO, "run", "-o", preload.run, "--", "mpiexec.openmpi", "-n", "4", "./syncs"]
+    environment = os.environ | ANY_TASKS | {"ENSIO_PRELOAD": str(preload.library), "TMPDIR": str(tmp_path)}
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment)
+    assert ensembles.open(preload.run).unseen is None
+
+
 def test_bytes_of_children_are_not_counted_in_their_parents_too(preload, tmp_path):
     """A forked child with pipes only, a child program, and one behind a shell."""
     script = (

@@ -22,6 +22,9 @@ CANCELLED = b"cancelled"
 UNRECORDED = b"unrecorded"
 """Property of a launcher: why a program among those that it started could not be recorded."""
 
+RECORDER_NS = b"recorder_ns"
+"""Property of a process with a job file: how long the recorder took at its start and end."""
+
 HIDDEN = b"hidden"
 """Property of a launcher: which layers inside such a program the preload library does not see."""
 

@@ -27,6 +27,7 @@ from ensembles.model.c_layout import (
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import MOST_TASKS
+from ensembles.readers.native.account import RECORDER_NS
 from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.spool import (
     HEADER_BYTES,
@@ -165,6 +166,8 @@ def _read_records(job: _JobFile, records: bytes, copy: bytes) -> list[Spool]:
         if text is None:  # one recorder wrote all of them
             spool.calls_text = KnownTexts().parsed(shared).calls_text
         spool.rest_in_spool = head.rest_in_spool != 0
+        if head.processes == 1 and head.recorder_us:
+            spool.properties[RECORDER_NS] = b"%d000" % head.recorder_us
         spools.append(spool)
     if position != len(records) or not spools:
         raise _damaged(path)

@@ -26,6 +26,7 @@ from ensembles.readers.native.account import (
     COUNTERS,
     EXITED,
     ON_FILES,
+    RECORDER_NS,
     TAKEN,
     UNRECORDED,
     numbers_in,
@@ -224,7 +225,20 @@ def described(
             (n for each in every for n in numbers_in(each, b"processor_wait_ns")[:1] if n < HALF_INT64),
             default=0,
         ),
+        recorder_ns=_recorder_ns(spools),
     )
+
+
+def _recorder_ns(spools: Sequence[Spool]) -> int:
+    """Add up what the recorder took at starts and ends of processes; at the same time, the mean."""
+    known = [(s.head, n) for s in spools for n in numbers_in(s.properties, RECORDER_NS)]
+    lives = sorted((head.first_realtime_ns, head.last_realtime_ns) for head, _ in known)
+    alone_ns, until_ns = 1, 0
+    for begin_ns, end_ns in lives:
+        alone_ns += max(end_ns - max(begin_ns, until_ns), 0)
+        until_ns = max(until_ns, end_ns)
+    together_ns = 1 + sum(end_ns - begin_ns for begin_ns, end_ns in lives)
+    return int(sum(took_ns for _, took_ns in known) * alone_ns // together_ns)
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
@@ -267,7 +281,8 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
     there if the child is recorded. A child of a process that is not recorded (a shell) may belong to all
     processes that waited for children meanwhile, so that its bytes are taken off there, too: rather too few
     bytes are found than bytes that are recorded elsewhere. What is left of a launcher are the bytes of
-    programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty.
+    programs that are not recorded, and of pipes: what they wrote counts as far as files became dirty. What
+    MPI's launchers make dirty without write calls does not: they map files, and delete them in the end.
     """
     begun = [spool for spool in spools if spool.account is not None]
     known = [spool for spool in begun if spool.account.facts & TAKEN]
@@ -285,10 +300,12 @@ def kernel_bytes(spools: Sequence[Spool], launchers: Sequence[Spool] = ()) -> Ke
             is_other = spool.head.pid == owner.head.pid or place % 2
             begin = getattr(spool.account, f"begin_{name}") if is_other else 0
             rest[place] = max(rest[place] - getattr(spool.account, f"end_{name}") + begin - own, 0)
+    has_ranks = any(spool.head.rank >= 0 for spool in begun)
     for spool in launchers:
         rest = sums[id(spool)]
         rest[1] = min(rest[1], rest[3])
-        rest[3] = max(rest[3] - int(spool.properties[CANCELLED]), rest[1])
+        cancelled = rest[3] if has_ranks else int(spool.properties[CANCELLED])
+        rest[3] = max(rest[3] - cancelled, rest[1])
     read, written, fetched, dirtied = (
         min(sum(own[place] for own in sums.values()), HALF_INT64) for place in range(4)
     )

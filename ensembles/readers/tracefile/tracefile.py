@@ -400,7 +400,8 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         summed=os.fsdecode(read_attribute(file, "summed")) if "summed" in file.attrs else "",
         counters=Counters(),
         left_out=operator.index(read_attribute(file, "left_out")) if "left_out" in file.attrs else 0,
-        processor_wait_ns=_read_processor_wait(file),
+        processor_wait_ns=_read_time(file, "processor_wait_ns"),
+        recorder_ns=_read_time(file, "recorder_ns"),
         **text,
     )
 
@@ -412,11 +413,11 @@ def _read_processors(file: h5py.File) -> dict[str, int]:
     return dict(zip(read_texts(nodes, "host"), read_numbers(nodes, "processors").tolist(), strict=True))
 
 
-def _read_processor_wait(file: h5py.File) -> int:
-    """Read how long a process waited for a processor; older files lack it."""
-    if not has_part(file, "losses") or "processor_wait_ns" not in (group := open_group(file, "losses")).attrs:
+def _read_time(file: h5py.File, name: str) -> int:
+    """Read a time that a run lost; older files lack it."""
+    if not has_part(file, "losses") or name not in (group := open_group(file, "losses")).attrs:
         return 0
-    return read_number(group, "processor_wait_ns", HALF_INT64)
+    return read_number(group, name, HALF_INT64)
 
 
 def _read_seconds(file: h5py.File, name: str) -> float | None:

@@ -139,7 +139,7 @@ def flags_of_opens(found: Accesses) -> np.ndarray:
     reads, writes = found.access & ACCESS_READ > 0, found.access & ACCESS_WRITE > 0
     is_stream = found.is_call("stdio.fopen", "stdio.fdopen")
     flags = np.where(reads & writes, os.O_RDWR, np.where(writes, os.O_WRONLY, os.O_RDONLY))
-    flags = np.where(writes & ~is_stream & (found.moved >= 0), flags | os.O_CREAT, flags)
+    flags = np.where(writes & (found.moved >= 0), flags | os.O_CREAT, flags)
     empties = writes & ~reads & at_start & (users[found.file] == 1)
     empties |= is_stream & writes & at_start & (~reads | writes_first)
     flags = np.where(empties, flags | os.O_TRUNC, flags)

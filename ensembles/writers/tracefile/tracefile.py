@@ -252,6 +252,7 @@ def _write_losses(group: h5py.Group, metadata: RunMetadata) -> None:
     _put_numbers(group, "events", list(metadata.dropped_by_reason.values()), "")
     group.attrs["calls_on_other_paths"] = metadata.calls_on_other_paths
     group.attrs["processor_wait_ns"] = metadata.processor_wait_ns
+    group.attrs["recorder_ns"] = metadata.recorder_ns
     if (kernel := metadata.kernel_bytes) is not None:
         for name in KERNEL_BYTES:
             group.attrs[f"kernel_bytes_{name}"] = getattr(kernel, name)

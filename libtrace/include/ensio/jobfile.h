@@ -76,8 +76,8 @@ struct ensio_job {
     uint32_t summary_bytes; /* its length, uncoded */
     /* 1: of windows that a spool still holds, events from slot `taken` on are there only */
     uint32_t rest_in_spool;
-    uint32_t checksum; /* CRC-32 of the members before */
-    uint32_t reserved;
+    uint32_t checksum;    /* CRC-32 of the members before */
+    uint32_t recorder_us; /* of the only process: time of the recorder at its start and end, up to here; 0: unknown */
 };
 
 /* The head of a record. */

@@ -38,8 +38,7 @@ enum {
 
 #define WRAPPER(type, symbol, parameters) \
     DECLARE(type, symbol, parameters) \
-    __attribute__((visibility("default"))) type ensio_##symbol parameters __asm__(ENSIO_LINK_NAME(symbol)); \
-    type ensio_##symbol parameters
+    ENSIO_DEFINE(type, symbol, parameters)
 
 static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *thread, uint16_t call, const char *frame)
 {

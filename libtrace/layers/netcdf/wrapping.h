@@ -34,8 +34,7 @@ enum {
  * function, `end` after it. */
 #define WRAPPER_AROUND(symbol, number, parameters, arguments, id, before, end) \
     DECLARE(symbol, parameters) \
-    __attribute__((visibility("default"))) int ensio_##symbol parameters __asm__(ENSIO_LINK_NAME(symbol)); \
-    int ensio_##symbol parameters \
+    ENSIO_DEFINE(int, symbol, parameters) \
     { \
         struct ensio_netcdf_call made; \
         BEGIN(symbol, number, id); \

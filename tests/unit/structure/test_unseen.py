@@ -84,6 +84,18 @@ def test_of_one_process_no_share_of_its_bytes_is_passed_over() -> None:
     assert find_unseen(kernel, calls, processes=64) is None
 
 
+def test_what_many_short_processes_read_at_their_start_is_explained_and_what_they_write_is_not() -> None:
+    """200 of dd, which read 2,996 B each in setlocale, as the kernel counted them; then by raw calls."""
+    calls = {WRITE: (200, 4_092)}
+    assert find_unseen(KernelBytes(605_000, 4_092, 0, 0), calls, processes=202) is None
+    wrote = find_unseen(KernelBytes(605_000, MIB + 4_092, 0, MIB), calls, processes=202)
+    assert isinstance(wrote, Unseen)
+    assert (wrote.read_bytes, wrote.written_bytes, wrote.is_much) == (0, MIB, True)
+    read = find_unseen(KernelBytes(60 * MIB, 4_092, 0, 0), calls, processes=202)
+    assert isinstance(read, Unseen)
+    assert read.read_bytes == 60 * MIB
+
+
 def test_a_page_for_each_small_write_is_explained() -> None:
     """5,000 files of 100 B, as the kernel counted them: a page each."""
     calls = {OPEN: (5_000, 0), WRITE: (5_000, 500_000)}
