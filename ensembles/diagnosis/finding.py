@@ -413,8 +413,16 @@ class Diagnosis:
 
     @property
     def undecided(self) -> tuple[NotExamined, ...]:
-        """Causes that could cost a tenth of the run, and more than any finding; suspected ones come first."""
+        """Causes that could cost a tenth of the run, and more than any finding; suspected ones come first.
+
+        None, if findings leave less than that of the time in I/O.
+        """
         if not self.run_s:
+            return ()
+        named = {each.id for each in self.findings}
+        parts = () if self.account is None else self.account.entries
+        left_s = sum(each.time_s for each in parts if each.is_in_io and each.id not in named)
+        if parts and left_s < self.UNDECIDED_SHARE * self.run_s:
             return ()
         known_s = max((each.gain_s[1] for each in self.findings if each.gain_s is not None), default=0.0)
         least_s = max(self.UNDECIDED_SHARE * self.run_s, known_s)

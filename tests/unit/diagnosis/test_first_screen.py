@@ -324,3 +324,17 @@ def test_one_collective_call_of_each_task_cannot_become_fewer(steps: int, tmp_pa
     advice = [each.advice for each in found if each.id in ("exchange", "collective-coordination")]
     assert advice
     assert all(("calls into fewer" in each) == (steps > 1) for each in advice)
+
+
+def test_calls_that_could_be_fewer_have_their_own_files_and_number(tmp_path: Path) -> None:
+    files = {1: "/out", 2: "/out/log", **{number: f"/out/{number}" for number in range(3, 83)}}
+    head = [Made("open", 3_000, file=3), Made("close", 9, file=3), Made("MPI_Barrier", 9)]
+    many = [Made("open", 900, file=number) for number in range(4, 83)]
+    synced = [Made("stat", 1, file=1), Made("fsync", 900, file=2)] * 80
+    run = io_run(tmp_path / "a", [[*head, *many, Made("MPI_Barrier", 9), *synced]] * 2, files)
+    (found,) = [each for each in en.diagnose(run).findings if each.id == "fewer-calls"]
+    assert "160 calls of fsync" in found.title
+    assert "158 of 160 calls of open" in found.title
+    assert (found.where.file_count, "/out/3" in found.where.files) == (80, False)
+    assert "sync a file" in found.advice
+    assert "sync a folder" not in found.advice
