@@ -146,7 +146,7 @@ def _transfers(information: Information) -> Iterator[Part]:
     wrong = information.get("implausible", {})
     run = Statement("info.run", {**information, "is_wrong": "span_s" in wrong})
     facts: list[tuple[str, Statement | str]] = [("run", run)]
-    facts += ((["I/O time", ""][number > 0], said) for number, said in enumerate(_time_in_io(information)))
+    facts += ((["I/O time", ""][number > 0], said) for number, said in enumerate(time_in_io(information)))
     if information["hidden_share"] is not None:
         requests = sum(each["requests"] for each in information["non_blocking"].values())
         facts.append(("in flight", Statement("info.flights", {**information, "requests": requests})))
@@ -187,7 +187,7 @@ def _about_transfers(information: Information, by_time: bool) -> Iterator[Statem
         yield Statement("info.read_inside", {"bytes": more, "names": most})
 
 
-def _time_in_io(information: Information) -> Iterator[Statement | str]:
+def time_in_io(information: Information) -> Iterator[Statement | str]:
     """Say how long the critical path, the tasks, and the slowest of them were in I/O."""
     found = information["time_in_io"]
     if not found["tasks"]:
@@ -199,10 +199,10 @@ def _time_in_io(information: Information) -> Iterator[Statement | str]:
         return
     of, several = share_of_tasks(information), found["tasks"] > 1
     slowest = Statement("info.slowest_task", {**found, "is_of_several": several, "of": of})
-    if not several:
+    if not several and ("threads" in found or found["critical_path_s"] is None):
         yield slowest
     if found["critical_path_s"] is not None:
-        yield Statement("info.critical_path", found)
+        yield Statement("info.critical_path", {**found, "is_of_several": several or "threads" in found})
     elif found.get("some_task_s") is not None:
         yield Statement("info.some_task", {"io_low_s": None, **found, "who": "task" if several else "thread"})
     elif several and information["mode"] == "trace" and information["events"] > MOST_EVENTS:

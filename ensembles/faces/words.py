@@ -97,7 +97,8 @@ WORDS = {
         "implausible]"
     ),
     "info.critical_path": (
-        "critical path {critical_path_s:s}[ ({critical_path_share:share to 0.1 %} of the run)]"
+        "[is_of_several?critical path ]{critical_path_s:s}[ ({critical_path_share:share to 0.1 %} of the "
+        "run)]"
     ),
     "info.some_task": (
         "at least one {who} in I/O for {some_task_s:s}[ ({some_task_share:share to 0.1 %} of the run)]; "

@@ -315,8 +315,13 @@ class RunInfo:
 
         False also if that is not known: in simulated runs, and in most imported logs.
         """
-        of_processes = self.is_native or self._metadata.recorder == "strace"
+        of_processes = self.is_native or self.has_system_calls_alone
         return of_processes and not (self.mpi_version or self._metadata.launcher)
+
+    @property
+    def has_system_calls_alone(self) -> bool:
+        """Whether calls of libraries, such as those on streams, cannot be in the record."""
+        return self._metadata.recorder == "strace"
 
     @property
     def live_together(self) -> bool:

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.answers.counters import file_parts, interface_table, rank_parts, target_parts
+from ensembles.answers.info import time_in_io
 from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.faces.html import answer_html
+from ensembles.faces.words import sentence
 from ensembles.model.events import Call
 from ensembles.model.run_info import RunInfo
 from ensembles.model.statement import Column, Part, Statement, Table
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
-from ensembles.run.information import share_of_tasks, storage_lines
+from ensembles.run.information import storage_lines
 from ensembles.structure.counters import MORE_THAN_ALL, counted_sums, main_interface, rate_text
-from ensembles.structure.libraries import bytes_below_text, library_share_text
+from ensembles.structure.libraries import bytes_below_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
@@ -160,23 +162,15 @@ def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> s
 
 
 def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
-    found = None if information is None else information["time_in_io"]
-    if information is None or found is None or found["slowest_share"] is None:
+    """Return the share of the run in I/O, and what ``ensio info`` says of it."""
+    found = {} if information is None else information["time_in_io"]
+    shares = [found.get(f"{name}_share") for name in ("critical_path", "some_task", "slowest")]
+    share = next((each for each in shares if each is not None), None)
+    if information is None or share is None:
         return [("I/O time", seconds_text(io_time_s), "summed over tasks")]
-    of = share_of_tasks(information)
-    rank = "" if found["slowest_task"] is None else f", rank {found['slowest_task']}"
-    parts = [f"of {of}: the slowest task{rank}"]
-    if found["tasks"] > 1:
-        parts.append(f"mean of {found['tasks']:,} tasks {share_text(found['mean_share'], None)}")
-    if found["critical_path_share"] is not None:
-        path = f"critical path {share_text(found['critical_path_share'], None)}"
-        parts.append(path if of == "the run" else f"{path} of the run")
-    elif found.get("some_task_share") is not None:
-        who = "task" if found["tasks"] > 1 else "thread"
-        parts.append(f"at least one {who} in I/O {share_text(found['some_task_share'], None)} of the run")
-    if inside := library_share_text(information["in_libraries"]):
-        parts.append(inside)
-    return [("I/O time", share_text(found["slowest_share"], None), ", ".join(parts))]
+    most = "up to " * ("io_low_s" in found)
+    said = (each if isinstance(each, str) else sentence(each) for each in time_in_io(information))
+    return [("I/O time", f"{most}{share_text(share, None)}", ". ".join(said))]
 
 
 def storage_of(information: dict[str, Any] | None) -> list[tuple[str, str]]:
