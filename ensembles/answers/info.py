@@ -140,13 +140,14 @@ def _surroundings(around: dict[str, Any] | None) -> Iterator[Statement]:
 
 def _transfers(information: Information) -> Iterator[Part]:
     """Say how long tasks were in I/O, and how fast bytes moved."""
+    label = "of tasks" if information.get("counters") else "I/O time"
+    in_io = [("" if number else label, said) for number, said in enumerate(time_in_io(information))]
     if information.get("counters"):
-        yield Facts(list(counter_facts(information)))
+        yield Facts([*counter_facts(information), *in_io * (information["time_in_io"]["tasks"] > 1)])
         return
     wrong = information.get("implausible", {})
     run = Statement("info.run", {**information, "is_wrong": "span_s" in wrong})
-    facts: list[tuple[str, Statement | str]] = [("run", run)]
-    facts += ((["I/O time", ""][number > 0], said) for number, said in enumerate(time_in_io(information)))
+    facts: list[tuple[str, Statement | str]] = [("run", run), *in_io]
     if information["hidden_share"] is not None:
         requests = sum(each["requests"] for each in information["non_blocking"].values())
         facts.append(("in flight", Statement("info.flights", {**information, "requests": requests})))
@@ -198,7 +199,8 @@ def time_in_io(information: Information) -> Iterator[Statement | str]:
             yield Statement("info.io_time", values)
         return
     of, several = share_of_tasks(information), found["tasks"] > 1
-    slowest = Statement("info.slowest_task", {**found, "is_of_several": several, "of": of})
+    words = "info.any_task" if found["slowest_task"] is None else "info.slowest_task"
+    slowest = Statement(words, {**found, "is_of_several": several, "of": of})
     if not several and ("threads" in found or found["critical_path_s"] is None):
         yield slowest
     if found["critical_path_s"] is not None:

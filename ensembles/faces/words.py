@@ -110,6 +110,7 @@ WORDS = {
         "[is_of_several?slowest task ]{slowest_s:s} (rank {slowest_task}[, {slowest_share:share to 0.1 %} of "
         "{of}])"
     ),
+    "info.any_task": "[is_of_several?slowest task ]{slowest_s:s}[ ({slowest_share:share to 0.1 %} of {of})]",
     "info.flights": (
         "{flight_s:s} summed over {requests:n non-blocking request} (mean {mean_flight_s:s}), "
         "{hidden_share:share to 0.1 %} hidden behind other work"

@@ -8,7 +8,6 @@ import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from ensembles.model.statement import Column, Part, Statement, Table
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.run.information import storage_lines
-from ensembles.structure.counters import MORE_THAN_ALL, counted_sums, main_interface, rate_text
+from ensembles.structure.counters import counted_sums
 from ensembles.structure.libraries import bytes_below_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
@@ -88,7 +87,8 @@ def facts(
         below = "" if information is None else bytes_below_text(information["layer_traffic"] or [], op)
         meaning = ", ".join(part for part in (rates or "summed over tasks", below) if part)
         shown.append((name, bytes_text(total), meaning))
-    shown += _time_in_io(totals.io_time_ns * S_PER_NS, information)
+    io_s = totals.io_time_ns * S_PER_NS if information is None else information["io_time_s"]
+    shown += _time_in_io(io_s, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
     shown.append(("calls", f"{table.events:,}", on))
     if table.slowest is not None:
@@ -330,16 +330,8 @@ def _row(call: Call, found: Any, histogram: LogHistogram) -> list[Any]:
     return [call.name, found.n, found.mean_ns * 1e-9, *known, least_s, *quantiles_s, most_s]
 
 
-@dataclass(frozen=True)
-class CountersShown:
-    """Figures and tables of counters."""
-
-    facts: list[tuple[str, str, str]]  # Key figures at the top of the page: name, value and meaning
-    tables: dict[str, tuple[Part, ...]]  # By heading
-
-
-def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown:
-    """Return what the report shows of the counters."""
+def counter_tables(run: RunInfo) -> dict[str, tuple[Part, ...]]:
+    """Return what the report shows of the counters, by heading."""
     counters = counted_sums(run)
     said = Statement("counters.interfaces", {"tool": counters["tool"]})
     tables: dict[str, tuple[Part, ...]] = {
@@ -352,40 +344,7 @@ def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> C
         "Ranks of most time": tuple(rank_parts(counters, 15)),
         "Storage targets": tuple(target_parts(counters, 15)),
     }
-    shown = {name: parts for name, parts in tables.items() if isinstance(parts[0], Table) and len(parts[0])}
-    return CountersShown(_facts(counters, information), shown)
-
-
-def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
-    tasks, run_time_s = counters["tasks"], counters["run_time_s"]
-    found = []
-    if tasks:
-        run_time = seconds_text(run_time_s) if run_time_s else "under 1 s"
-        found.append(("run time", run_time, count_text(tasks, "task")))
-    modules = list(counters["modules"].values())
-    for label, key in (("written", "bytes_written"), ("read", "bytes_read")):
-        if modules:
-            most = max(modules, key=lambda each: each[key])
-            moved = most[key] if information is None else information[key]
-            other = "" if moved == most[key] else f"; {bytes_text(most[key])} in {most['layer']}"
-            found.append((label, bytes_text(moved), f"summed over tasks{other}"))
-    outer = main_interface(counters["modules"])
-    if outer is not None:
-        found.append(
-            (
-                "data rate",
-                rate_text(outer),
-                f"by the slowest task, metadata included ({outer['layer']})",
-            )
-        )
-    if modules:
-        most = counters["io_time"]
-        part, of_meta = counters["io_time_share"], most["meta_share"]
-        share = "" if part is None else f"{share_text(part, None)} of task time, "
-        meta = "" if of_meta is None else f"{share_text(of_meta, None)} of it metadata"
-        more = f"; {MORE_THAN_ALL}" if part is not None and part > 1 else ""
-        found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']}){more}"))
-    return found
+    return {name: parts for name, parts in tables.items() if isinstance(parts[0], Table) and len(parts[0])}
 
 
 _OPERATIONS = {
