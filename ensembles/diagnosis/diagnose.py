@@ -156,8 +156,9 @@ def _with_advice_for(run: Run, findings: Sequence[Finding]) -> list[Finding]:
         kind, is_many = each.kind, each.evidence.get("calls", np.inf) > each.where.tasks
         more = kind.of_many * is_many + kind.of_tasks * (run.tasks > 1)
         more += kind.of_servers * (not is_local) + kind.of_ranks * is_of_ranks
+        more *= each.advice == kind.advice
         more += kind.of_system_calls * run.info.has_system_calls_alone
-        found.append(replace(each, advice=each.advice + more * (each.advice == kind.advice)))
+        found.append(replace(each, advice=each.advice + more))
     return found
 
 
