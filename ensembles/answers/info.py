@@ -17,7 +17,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.statement import Facts, Part, Statement, Table
 from ensembles.model.units import MOST_NAMED, bytes_text, count_text, size_text
 from ensembles.run.failures import failure_sentences
-from ensembles.run.information import collect_information, layer_sentences, share_of_tasks, storage_lines
+from ensembles.run.information import collect_information, layer_sentences, storage_lines
 from ensembles.structure.libraries import bytes_read_in_writes, library_share_text
 from ensembles.structure.phases.detect import MOST_EVENTS
 
@@ -206,7 +206,10 @@ def time_in_io(information: Information) -> Iterator[Statement | str]:
             values = {**information, "is_partial": is_partial, "is_wrong": is_wrong}
             yield Statement("info.io_time", values)
         return
-    of, several = share_of_tasks(information), found["tasks"] > 1
+    several = found["tasks"] > 1
+    of, their = (
+        f"the time of {who} threads" if "threads" in found else "the run" for who in ("its", "their")
+    )
     words = "info.any_task" if found["slowest_task"] is None else "info.slowest_task"
     slowest = Statement(words, {**found, "is_of_several": several, "of": of})
     if not several and ("threads" in found or found["critical_path_s"] is None):
@@ -218,7 +221,7 @@ def time_in_io(information: Information) -> Iterator[Statement | str]:
     elif several and information["mode"] == "trace" and information["events"] > MOST_EVENTS:
         yield Statement("info.no_path", {"events": MOST_EVENTS})
     if several:
-        yield Statement("info.mean", {**found, "of": share_of_tasks(information, "their")})
+        yield Statement("info.mean", {**found, "of": their})
         yield slowest
     if inside := library_share_text(information["in_libraries"]):
         yield inside
