@@ -367,7 +367,8 @@ def _glob_of(run: RecordedRun, name: str) -> str:
         raise EnsioError(f'"{name}" is the end of {len(found):,} paths: {suggestion("", found)}')
     if found:
         return escape(name if name in found else found[0])
-    return name if name[:1] in ("/", "*", "") else f"*/{name}"
+    is_whole = name[:1] in ("/", "*", "") or any(fnmatchcase(path, name) for path in run.files)
+    return name if is_whole else f"*/{name}"
 
 
 def _numbers_of_sites(run: RecordedRun, wanted: Sequence[str]) -> tuple[int, ...]:
