@@ -14,7 +14,7 @@ from ensembles.faces.answer import SMALL_PART, PlainAnswer
 from ensembles.model.errors import EnsioError
 from ensembles.model.run_info import WHY_DROPPED, crowded_text
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import Facts, Part, Statement, Table
+from ensembles.model.statement import Facts, Interval, Part, Statement, Table
 from ensembles.model.units import MOST_NAMED, bytes_text, count_text, size_text
 from ensembles.run.failures import failure_sentences
 from ensembles.run.information import collect_information, layer_sentences, storage_lines
@@ -196,6 +196,15 @@ def _about_transfers(information: Information, by_time: bool) -> Iterator[Statem
         yield Statement("info.read_inside", {"bytes": more, "names": most})
 
 
+def share_in_io(information: Information) -> float | Interval | None:
+    """Return the share of the run in I/O, as the account has it; None: it is not known."""
+    found, run_s = information["time_in_io"], information["run_s"]
+    if "io_s" not in found or not run_s:
+        return None
+    low, high = found.get("io_low_s", found["io_s"]) / run_s, found["io_s"] / run_s
+    return high if low == high else Interval(low, high)
+
+
 def time_in_io(information: Information) -> Iterator[Statement | str]:
     """Say how long the critical path, the tasks, and the slowest of them were in I/O."""
     found = information["time_in_io"]
@@ -218,6 +227,8 @@ def time_in_io(information: Information) -> Iterator[Statement | str]:
         yield Statement("info.critical_path", {**found, "is_of_several": several or "threads" in found})
     elif found.get("some_task_s") is not None:
         yield Statement("info.some_task", {"io_low_s": None, **found, "who": "task" if several else "thread"})
+    elif "io_low_s" in found:
+        yield Statement("info.in_io", {**found, "share": share_in_io(information)})
     elif several and information["mode"] == "trace" and information["events"] > MOST_EVENTS:
         yield Statement("info.no_path", {"events": MOST_EVENTS})
     if several:

@@ -104,6 +104,10 @@ WORDS = {
         "at least one {who} in I/O for {some_task_s:s}[ ({some_task_share:share to 0.1 %} of the run)]; "
         "nothing shows which of them waited for others[, but for {io_low_s:s} at least the run did]"
     ),
+    "info.in_io": (
+        "{io_low_s:s} to {io_s:s} ({share:share to 0.1 %} of the run): nothing shows who waited for others"
+    ),
+    "info.share": "{share:share to 0.1 %}",
     "info.no_path": "no critical path for more than {events:count} calls: ensio phases shows who waited",
     "info.mean": "mean of {tasks:count} tasks {mean_s:s}[ ({mean_share:share to 0.1 %} of {of})]",
     "info.slowest_task": (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.answers.counters import file_parts, interface_table, rank_parts, target_parts
-from ensembles.answers.info import time_in_io
+from ensembles.answers.info import share_in_io, time_in_io
 from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.faces.html import answer_html
@@ -163,14 +163,11 @@ def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> s
 
 def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
     """Return the share of the run in I/O, and what ``ensio info`` says of it."""
-    found = {} if information is None else information["time_in_io"]
-    shares = [found.get(f"{name}_share") for name in ("critical_path", "some_task", "slowest")]
-    share = next((each for each in shares if each is not None), None)
+    share = None if information is None else share_in_io(information)
     if information is None or share is None:
         return [("I/O time", seconds_text(io_time_s), "summed over tasks")]
-    most = "up to " * ("io_low_s" in found)
     said = (each if isinstance(each, str) else sentence(each) for each in time_in_io(information))
-    return [("I/O time", f"{most}{share_text(share, None)}", ". ".join(said))]
+    return [("I/O time", sentence(Statement("info.share", {"share": share})), ". ".join(said))]
 
 
 def storage_of(information: dict[str, Any] | None) -> list[tuple[str, str]]:
