@@ -10,7 +10,16 @@ from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
 from ensembles.diagnosis.finding import Diagnosis, Finding, is_open
 from ensembles.diagnosis.limits import FAR
-from ensembles.diagnosis.principles import LATE_TASK, RATE, RECORDER, SLOW_TASK, TURNS, UNDECIDED, WAITING
+from ensembles.diagnosis.principles import (
+    LATE_TASK,
+    RATE,
+    RECORDED,
+    RECORDER,
+    SLOW_TASK,
+    TURNS,
+    UNDECIDED,
+    WAITING,
+)
 from ensembles.faces.answer import MOST_LISTED, MOST_ROWS, Answer, PlainAnswer, shown_as
 from ensembles.model.levels import WORTH_A_LINE
 from ensembles.model.notebook_html import intervals_svg
@@ -142,10 +151,11 @@ class DiagnosisAnswer(Diagnosis, Answer):
     def _of_account(self, account: Account) -> Iterator[Statement]:
         """Say where the time of the run goes; first if it is the recorder that takes most of it."""
         run_s, io_s = account.run_s, account.io_s
-        for each in account.entries:
-            if each.id == RECORDER and 2 * each.time_s > run_s:
-                values = {"share": each.time_s / run_s, "call": each.call, "is_at_ends": not each.call}
-                yield Statement("diagnose.recorder", values, each.time_s)
+        own = [each for each in account.entries if each.id in (RECORDED, RECORDER)]
+        own_s = sum(each.time_s for each in own)
+        if 2 * own_s > run_s:
+            values = {"share": own_s / run_s, "call": own[-1].call, "is_at_ends": not own[-1].call}
+            yield Statement("diagnose.recorder", values, own_s)
         lines: dict[str, list[Entry]] = {}
         for each in account.entries:
             what = _LINES.get(each.principle, "Explained") if each.is_in_io else "Of the run"

@@ -14,10 +14,10 @@ from ensembles.faces.answer import SMALL_PART, PlainAnswer
 from ensembles.model.errors import EnsioError
 from ensembles.model.run_info import WHY_DROPPED, crowded_text
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.statement import Facts, Part, Statement, Table
+from ensembles.model.statement import Facts, Interval, Part, Statement, Table
 from ensembles.model.units import MOST_NAMED, bytes_text, count_text, size_text
 from ensembles.run.failures import failure_sentences
-from ensembles.run.information import collect_information, layer_sentences, share_of_tasks, storage_lines
+from ensembles.run.information import collect_information, layer_sentences, storage_lines
 from ensembles.structure.libraries import bytes_read_in_writes, library_share_text
 from ensembles.structure.phases.detect import MOST_EVENTS
 
@@ -67,6 +67,14 @@ def info_parts(information: Information) -> Iterator[Part]:
     if not information.get("counters") or information["durations_known"]:
         yield tuple(_sizes(information))
     yield from _regions(information)
+
+
+def until_calls(parts: Iterable[Part]) -> Iterator[Part]:
+    """Take the parts that say what ran and how long it was in I/O, with the first table of calls."""
+    for part in parts:
+        yield part
+        if isinstance(part, Table) and part.noun == "function":
+            return
 
 
 def _shortened(text: str) -> str:
@@ -140,13 +148,14 @@ def _surroundings(around: dict[str, Any] | None) -> Iterator[Statement]:
 
 def _transfers(information: Information) -> Iterator[Part]:
     """Say how long tasks were in I/O, and how fast bytes moved."""
+    label = "of tasks" if information.get("counters") else "I/O time"
+    in_io = [("" if number else label, said) for number, said in enumerate(time_in_io(information))]
     if information.get("counters"):
-        yield Facts(list(counter_facts(information)))
+        yield Facts([*counter_facts(information), *in_io * (information["time_in_io"]["tasks"] > 1)])
         return
     wrong = information.get("implausible", {})
     run = Statement("info.run", {**information, "is_wrong": "span_s" in wrong})
-    facts: list[tuple[str, Statement | str]] = [("run", run)]
-    facts += ((["I/O time", ""][number > 0], said) for number, said in enumerate(_time_in_io(information)))
+    facts: list[tuple[str, Statement | str]] = [("run", run), *in_io]
     if information["hidden_share"] is not None:
         requests = sum(each["requests"] for each in information["non_blocking"].values())
         facts.append(("in flight", Statement("info.flights", {**information, "requests": requests})))
@@ -187,7 +196,16 @@ def _about_transfers(information: Information, by_time: bool) -> Iterator[Statem
         yield Statement("info.read_inside", {"bytes": more, "names": most})
 
 
-def _time_in_io(information: Information) -> Iterator[Statement | str]:
+def share_in_io(information: Information) -> float | Interval | None:
+    """Return the share of the run in I/O, as the account has it; None: it is not known."""
+    found, run_s = information["time_in_io"], information["run_s"]
+    if "io_s" not in found or not run_s:
+        return None
+    low, high = found.get("io_low_s", found["io_s"]) / run_s, found["io_s"] / run_s
+    return high if low == high else Interval(low, high)
+
+
+def time_in_io(information: Information) -> Iterator[Statement | str]:
     """Say how long the critical path, the tasks, and the slowest of them were in I/O."""
     found = information["time_in_io"]
     if not found["tasks"]:
@@ -197,18 +215,24 @@ def _time_in_io(information: Information) -> Iterator[Statement | str]:
             values = {**information, "is_partial": is_partial, "is_wrong": is_wrong}
             yield Statement("info.io_time", values)
         return
-    of, several = share_of_tasks(information), found["tasks"] > 1
-    slowest = Statement("info.slowest_task", {**found, "is_of_several": several, "of": of})
-    if not several:
+    several = found["tasks"] > 1
+    of, their = (
+        f"the time of {who} threads" if "threads" in found else "the run" for who in ("its", "their")
+    )
+    words = "info.any_task" if found["slowest_task"] is None else "info.slowest_task"
+    slowest = Statement(words, {**found, "is_of_several": several, "of": of})
+    if not several and ("threads" in found or found["critical_path_s"] is None):
         yield slowest
     if found["critical_path_s"] is not None:
-        yield Statement("info.critical_path", found)
+        yield Statement("info.critical_path", {**found, "is_of_several": several or "threads" in found})
     elif found.get("some_task_s") is not None:
         yield Statement("info.some_task", {"io_low_s": None, **found, "who": "task" if several else "thread"})
+    elif "io_low_s" in found:
+        yield Statement("info.in_io", {**found, "share": share_in_io(information)})
     elif several and information["mode"] == "trace" and information["events"] > MOST_EVENTS:
         yield Statement("info.no_path", {"events": MOST_EVENTS})
     if several:
-        yield Statement("info.mean", {**found, "of": share_of_tasks(information, "their")})
+        yield Statement("info.mean", {**found, "of": their})
         yield slowest
     if inside := library_share_text(information["in_libraries"]):
         yield inside

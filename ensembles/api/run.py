@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from ensembles.model import events
 from ensembles.model.errors import EnsioError
 from ensembles.model.notebook_html import facts_html, notes_html
-from ensembles.model.units import MOST_NAMED, bytes_text, count_text, seconds_text, share_text
+from ensembles.model.units import MOST_NAMED, count_text
 from ensembles.passes.executors import Executor
 from ensembles.run import run
 from ensembles.run.filter_arguments import with_filters
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from ensembles.model.filters import Quantity
     from ensembles.run.tables import FileTotals, Order, RankTotals
     from ensembles.summaries.bysite import SiteTotals
-
-
-_LEAST_SHARE = 0.005
-"""Of the time in calls: functions with less would be 0 %."""
 
 
 class Events(events.Events):
@@ -479,35 +475,19 @@ def _facts_html(run: Run) -> str:
     if run.reading.most_events > MOST_EVENTS:
         text = f"up to {count_text(run.reading.most_events, 'call')}: ensio info reads them all"
         return facts_html([("recorded", text)])
+    from ensembles.answers.info import info_parts, until_calls
     from ensembles.ensemble.display import durations_svg
     from ensembles.ensemble.main_ensemble import ensemble_of
+    from ensembles.faces.html import answer_html
     from ensembles.run.information import collect_information
 
     try:
-        information = collect_information(run)
+        parts = info_parts({**collect_information(run), "notes": []})
+        facts = answer_html(until_calls(parts), MOST_NAMED, "ensio info")
     except EnsioError as error:
         return facts_html([("not read", str(error))])
-    calls = count_text(information["recorded_calls"], "call")
-    facts = [
-        ("recorded", f"{calls} on {count_text(information['files'], 'file')}"),
-        ("run", seconds_text(information["run_s"])),
-        ("time in I/O, all tasks", seconds_text(information["io_time_s"])),
-    ]
-    for label, op in (("read", "read"), ("written", "write")):
-        each = information["transfers"][op]
-        rate = each["active_bytes_per_s"]
-        how_fast = "" if rate is None else f", {bytes_text(rate)}/s while data moved"
-        facts.append((label, bytes_text(each["bytes"]) + how_fast))
-    times_s = {name: each["time_s"] for name, each in information["calls"].items() if each["op"] != "wait"}
-    whole_s = sum(times_s.values())
-    most = sorted(times_s, key=lambda name: -times_s[name])[:MOST_NAMED]
-    most = [name for name in most if times_s[name] >= _LEAST_SHARE * whole_s]
-    if whole_s > 0:
-        facts.append(
-            ("most time in", ", ".join(f"{name} {share_text(times_s[name] / whole_s)}" for name in most))
-        )
     try:
         ensemble = ensemble_of(run)
     except EnsioError:  # No calls, or no durations, as in counters of other tools: there is no histogram.
-        return facts_html(facts)
-    return facts_html(facts) + durations_svg(ensemble) + notes_html(ensemble.left_out)
+        return facts
+    return facts + durations_svg(ensemble) + notes_html(ensemble.left_out)

@@ -179,7 +179,7 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         help="layers: posix, stdio, mpiio, mpisync, hdf5, netcdf, pnetcdf or mpimsg",
     )
     group.add_argument(
-        "--file", metavar="GLOB", action="append", help="absolute paths, with wildcards; may be repeated"
+        "--file", metavar="GLOB", action="append", help="paths or their ends, with wildcards; may be repeated"
     )
     group.add_argument("--rank", metavar="RANKS", help="ranks, such as 0-63 or 0,5")
     group.add_argument("--size", metavar="SIZES", help="requested bytes, such as 1MiB or 1MiB..4MiB")

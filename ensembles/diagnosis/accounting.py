@@ -297,24 +297,30 @@ def make_account(
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     most_s = float(exchanged.min()) if len(exchanged) else 0.0
     # A task that waits for a message of the task before it waits for its turn.
+    recorded_s, recorder = _recorder(case, path)
     outside = [
-        _recorder(case, path),
+        recorder,
         Entry(TURNS, in_turns_s),
         waiting,
         Entry(MESSAGES, max(most_s - in_turns_s, 0.0)),
     ]
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
     inside = [slow, *inside, Entry(UNTRACED, case.critical.untraced_s)]
-    return divide(case.critical, [each for each in findings if each.share_s is not None], inside, outside)
+    shared = [each for each in findings if each.share_s is not None]
+    return divide(case.critical, shared, inside, outside, recorded_s)
 
 
-def _recorder(case: Case, path: Path) -> Entry:
-    """Make the entry of the recorder's own time; what is done at the same time counts once."""
-    whole_ns = case.recorder_ns * case.rows["n"] / case.run.info.threads_of_tasks[case.rows["rank"]]
-    of_call = np.bincount(case.rows["call"], np.where(path.rows, whole_ns, 0.0), 1)
+def _recorder(case: Case, path: Path) -> tuple[float, Entry]:
+    """Return the time of the recorder in I/O calls, s, and its entry outside; that of threads counts once."""
+    threads = case.run.info.threads_of_tasks[case.rows["rank"]]
+    inside_ns = np.where(path.rows, (case.recorded_ns - case.rows["time_ns"]) / threads, 0.0).sum()
+    of_call = np.bincount(
+        case.rows["call"], np.where(path.rows, case.recorder_ns * case.rows["n"] / threads, 0.0), 1
+    )
     in_calls_s, at_ends_s = 1e-9 * float(of_call.sum()), case.run.info.recorder_s
     call = case.run.calls[int(np.argmax(of_call))].name * (in_calls_s >= at_ends_s)
-    return Entry(RECORDER, in_calls_s + at_ends_s, call)
+    outside_s = max(in_calls_s - 1e-9 * float(inside_ns), 0.0)
+    return 1e-9 * float(inside_ns), Entry(RECORDER, outside_s + at_ends_s, call)
 
 
 def messages_s(table: RankTable | None) -> np.ndarray:
@@ -473,7 +479,7 @@ def findings_of_waits(
                 kind.advice,
                 (0.0, entry.time_s),
                 f"{share} of the run: {entry.words}{f'; {sentence}' * (sentence != entry.words)}",
-                likely_s=entry.time_s,
+                likely_s=entry.time_s * kind.is_estimated,
                 rows=np.stack([case.rows[name][rows] for name in ROW]) if seen or not entry.call else None,
             )
         )

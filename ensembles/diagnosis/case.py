@@ -68,6 +68,8 @@ class Case:
         Failed calls of the run, filled; None: not known.
     recorder_ns : float
         Time of the recorder for each call, which is not in ``time_ns`` of rows; 0: next to nothing.
+    recorded_ns : ndarray, shape (n,)
+        Time of each row with the part of the recorder in it.
     shared : dict
         What rules computed and others need too.
     cells : Cells
@@ -94,6 +96,7 @@ class Case:
         rest_ns = 1e9 * run.length_s * run.info.threads - float(self.rows["time_ns"][~around].sum())
         most_ns = CLOCK_NS + max(rest_ns, 0.0) / max(int(self.rows["n"].sum()), 1)
         self.recorder_ns = min(1e9 * cost_s, most_ns)
+        self.recorded_ns = self.rows["time_ns"]
         if cost_s:
             self.rows["time_ns"] = self._without_recorder_ns()
         phases = evidence.phases
@@ -400,7 +403,7 @@ class Case:
 def how_long(case: Case, rows: np.ndarray) -> str:
     """Say how long a call of rows takes; where a few long ones make the mean, also what it usually takes."""
     count = int(case.rows["n"][rows].sum())
-    each_s = float(case.rows["time_ns"][rows].sum()) / max(count, 1) * 1e-9
+    each_s = float(case.recorded_ns[rows].sum()) / max(count, 1) * 1e-9
     usual_s = case.median_ns(rows) * 1e-9 if count else each_s
     if each_s < FAR * usual_s or not usual_s:
         return f"take {seconds_text(each_s)} each"

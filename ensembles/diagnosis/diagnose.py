@@ -98,9 +98,12 @@ _COLLECTIVE = _calls("collective call of MPI-IO", lambda case: np.char.endswith(
 _READS = _calls("read", lambda case: case.op == "read")
 _PATHS = _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta")))
 _STREAMS = _calls("call on a stream", lambda case: case.layer == "stdio")
+_OF_LIBRARIES = (_HDF5, _COLLECTIVE, _STREAMS)
 _SEVERAL = _Need(_TASKS, lambda case: len(case.ranks) > 1)
 
 _OF_DXT = ", and Darshan's DXT traces only reads and writes: record the run with ensio"
+
+_OF_STRACE = ", and strace sees system calls only: record the run with ensio"
 
 _UNSEEN = ", and not all I/O of this run is recorded"
 
@@ -137,6 +140,7 @@ def lack_of(case: Case, cause: str, refusal: NotApplicable | None) -> NotApplica
     if need is None or need.is_there(case):
         return None
     why = _OF_DXT * bool(case.run.counters.tool) or _UNSEEN * bool(case.run.reading.lacking())
+    why = _OF_STRACE if case.run.info.has_system_calls_alone and need in _OF_LIBRARIES else why
     why *= need.of_calls
     if refusal is None or refusal.at_most_s is not None:
         return NotApplicable(need.lack + why, applies=bool(why))
@@ -152,7 +156,9 @@ def _with_advice_for(run: Run, findings: Sequence[Finding]) -> list[Finding]:
         kind, is_many = each.kind, each.evidence.get("calls", np.inf) > each.where.tasks
         more = kind.of_many * is_many + kind.of_tasks * (run.tasks > 1)
         more += kind.of_servers * (not is_local) + kind.of_ranks * is_of_ranks
-        found.append(replace(each, advice=each.advice + more * (each.advice == kind.advice)))
+        more *= each.advice == kind.advice
+        more += kind.of_system_calls * run.info.has_system_calls_alone
+        found.append(replace(each, advice=each.advice + more))
     return found
 
 
@@ -385,7 +391,7 @@ def _lost_data(run: Run, failed: FailedCalls | None) -> str:
 def _most_time(case: Case, known: frozenset[str]) -> tuple[CallTime, ...]:
     """Return the functions that take most of the time in I/O calls."""
     call, calls = case.rows["call"], case.run.calls
-    time_ns, count = (np.bincount(call, case.rows[name], len(calls)) for name in ("time_ns", "n"))
+    time_ns, count = (np.bincount(call, each, len(calls)) for each in (case.recorded_ns, case.rows["n"]))
     whole_ns = max(float(time_ns.sum()), 1e9 * case.run.info.counted_io_s, 1.0)
     share = time_ns / whole_ns
     return tuple(
@@ -408,9 +414,9 @@ def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
     mine = (case.rows["call"] == call) & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     if not mine.any():
         return None
-    time_ns = np.bincount(case.rows["size"], np.where(mine, case.rows["time_ns"], 0))
+    time_ns = np.bincount(case.rows["size"], np.where(mine, case.recorded_ns, 0))
     size = int(np.argmax(time_ns))
-    if time_ns[size] < MOST * case.rows["time_ns"][case.rows["call"] == call].sum():
+    if time_ns[size] < MOST * case.recorded_ns[case.rows["call"] == call].sum():
         return None
     rows = mine & (case.rows["size"] == size)
     count = int(case.rows["n"][rows].sum())

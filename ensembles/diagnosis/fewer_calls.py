@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.diagnosis.accounting import Mended
 from ensembles.diagnosis.case import Case, how_long
-from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows
+from ensembles.diagnosis.file_uses import FileUses, chunks_from_cache, share_of_rows, uses_of_rows
 from ensembles.diagnosis.finding import LEAST_CALL_SHARE, Check, Finding, matters
 from ensembles.diagnosis.limits import LEAST_CALLS
 from ensembles.diagnosis.path_calls import CHANGING, MOVING, NO_LOOKUPS, habit_of_lookups
@@ -22,6 +22,7 @@ from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rules.small_requests import emptied_streams, first_on_files
 from ensembles.model.calls import STORAGE
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
 from ensembles.model.levels import MOST, SMALL_BYTES
@@ -67,26 +68,35 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     named = costliest(np.bincount(case.rows["call"], share * likely_ns))
     rows &= np.isin(case.rows["call"], named)
     share = np.where(rows, share, 0.0)
-    functions = [
-        (case.run.calls[at], _said(case, rows & (case.rows["call"] == at), at, part, share)) for at in named
-    ]
-    chosen = np.isin(table["call"], named)
-    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(case.run.files))
-    files = case.paths(cost)
-    or_more = " or more" * bool(case.run.info.calls_on_other_paths)
+    used_ns = table["time_ns"] * uses_of_rows(case, table, rows)
+    folders = {dirname(path) for path in case.run.files}
+    is_folder = np.array([path in folders for path in case.run.files], bool)[table["file"]]
     lookups = habit_of_lookups(case, uses)
+    told, advice = [], []
+    for at in named:
+        mine_ns = used_ns * (table["call"] == at)
+        is_of_folders = mine_ns @ is_folder > MOST * mine_ns.sum()
+        files = distinct_rows(table["file"][mine_ns > 0], table["rank"][mine_ns > 0])[0].shape[1]
+        told.append(_said(case, rows & (case.rows["call"] == at), at, files, part, share))
+        advice.append(ADVICE_OF_CALLS[_kind_of(case.run.calls[at], is_of_folders, lookups)])
+    files = case.paths(np.bincount(table["file"], used_ns, len(case.run.files)))
+    or_more = " or more" * bool(case.run.info.calls_on_other_paths)
+    on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
     who = "a task makes" if case.run.info.live_together else "tasks that do not live together make"
-    title, checks, advice = _told(functions, files, or_more, case.run.files, lookups, who)
+    checks = (
+        Check("many", f"{who} {LEAST_CALLS} of them or more between two meetings"),
+        Check("needed", "whether the program needs as many, one run does not show", None),
+    )
     return Remedy(
         rows,
         share * likely_ns,
-        title,
+        "; ".join(told) + on,
         checks,
-        {"functions": [call.name for call, _ in functions]},
+        {"functions": [case.run.calls[at].name for at in named]},
         low_ns=np.zeros(len(case)),
         high_ns=np.maximum(share, np.where(share > 0, most, 0.0)) * case.rows["time_ns"],
         files=files,
-        advice=advice,
+        advice="; ".join(dict.fromkeys(advice)),
     )
 
 
@@ -95,26 +105,6 @@ def costliest(time_ns: np.ndarray) -> list[int]:
     least_ns = min(LEAST_CALL_SHARE * time_ns.sum(), time_ns.max(initial=0.0))
     order = np.argsort(-time_ns, kind="stable").tolist()
     return [at for at in order if time_ns[at] >= max(least_ns, 1.0)]
-
-
-def _told(
-    functions: Sequence[tuple[Call, str]],
-    files: Sequence[str],
-    or_more: str,
-    paths: Sequence[str],
-    lookups: str,
-    who: str,
-) -> tuple[str, tuple[Check, ...], str]:
-    """Return title, checks and advice of functions, of each of which a sentence tells number and time."""
-    on = f", on {len(files):,} paths{or_more}" if len(files) > 1 else f", on {files[0]}" if files else ""
-    checks = (
-        Check("many", f"{who} {LEAST_CALLS} of them or more between two meetings"),
-        Check("needed", "whether the program needs as many, one run does not show", None),
-    )
-    folders = {dirname(path) for path in paths}
-    is_of_folders = bool(folders.intersection(files))
-    advice = dict.fromkeys(ADVICE_OF_CALLS[_kind_of(call, is_of_folders, lookups)] for call, _ in functions)
-    return "; ".join(said for _, said in functions) + on, checks, "; ".join(advice)
 
 
 _ATTRIBUTES = ("H5A", "nc_put_att", "nc_get_att", "ncmpi_put_att", "ncmpi_get_att")
@@ -138,19 +128,22 @@ def _kind_of(call: Call, is_of_folders: bool, lookups: str) -> str:
     return "descriptor" if call.name in NO_LOOKUPS - {"readdir"} else lookups
 
 
-def _said(case: Case, rows: np.ndarray, number: int, part: np.ndarray, share: np.ndarray) -> str:
-    """Tell number and time of the calls of a function, and their error if most of them fail."""
+def _said(case: Case, rows: np.ndarray, number: int, files: int, part: np.ndarray, share: np.ndarray) -> str:
+    """Tell number and time of the calls of a function, of how many, and their error if most of them fail."""
     call, count = case.run.calls[number], int(case.rows["n"][rows].sum())
+    whole = int(case.rows["n"][case.rows["call"] == number].sum())
+    of_all = f"{count:,} of {count_text(whole, 'call')}" if count < whole else count_text(count, "call")
     if call.layer in STORAGE and call.op in ("read", "write"):
         first, time_ns = (
             float(case.rows[name][rows] @ of[rows]) for name, of in (("n", part), ("time_ns", share))
         )
+        first = min(files or first, count)
         each = seconds_text(1e-9 * time_ns / first)
         return f"{round(first):,} calls of {call.name}, the first on a file, take {each} each"
     kinds = case.failed.kinds() if case.failed is not None else ()
     failing = next((kind for kind in kinds if kind.call == call and 2 * kind.calls > count), None)
     fails = f", most of which fail ({error_name(failing.error)})," if failing else ""
-    return f"{count_text(count, 'call')} of {call.name}{fails} {how_long(case, rows)}"
+    return f"{of_all} of {call.name}{fails} {how_long(case, rows)}"
 
 
 def _calls_of_functions(case: Case, count: np.ndarray) -> np.ndarray:

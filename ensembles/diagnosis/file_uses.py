@@ -323,6 +323,13 @@ def share_of_rows(
     return found
 
 
+def uses_of_rows(case: Case, table: Rows, chosen: np.ndarray) -> np.ndarray:
+    """Find the rows of the table whose calls lie in chosen rows of a case."""
+    theirs, mine, size = numbered_together(("phase", "rank", "call"), table, case.rows)
+    found: np.ndarray = np.bincount(mine, chosen, size)[theirs] > 0
+    return found
+
+
 def tasks_at_once(table: Rows, chosen: np.ndarray) -> np.ndarray:
     """Compute how many tasks are in calls on a file at once, phase by phase."""
     _, where = distinct_rows(table["file"][chosen], table["phase"][chosen])

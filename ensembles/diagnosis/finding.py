@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, Cause, cause_of
+from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, RECORDED, Cause, cause_of
 from ensembles.model.levels import A_TENTH, FEW, WORTH_NAMING
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -213,6 +213,8 @@ class Finding:
     def severity(self) -> str:
         """One of `SEVERITIES`, by the larger of the least gain and a third of the likely one.
 
+        For ``critical``, no more of it counts than `share_s`. A symptom is a note.
+
         Examples
         --------
         >>> from ensembles.diagnosis.finding import Finding, Where
@@ -225,8 +227,7 @@ class Finding:
         run_s = max(self.evidence.get("run_s", 0.0), 1e-9)
         own_s = cost_s if self.share_s is None else min(cost_s, self.share_s)
         costs_s = {"warning": cost_s, "critical": own_s}  # a second is critical once
-        reached = sum(costs_s[level] >= share * run_s for level, share in FROM_SHARE.items())
-        return SEVERITIES[min(reached, SEVERITIES.index(self.kind.most_severe))]
+        return SEVERITIES[sum(costs_s[level] >= share * run_s for level, share in FROM_SHARE.items())]
 
     @property
     def kind(self) -> Cause:
@@ -413,8 +414,16 @@ class Diagnosis:
 
     @property
     def undecided(self) -> tuple[NotExamined, ...]:
-        """Causes that could cost a tenth of the run, and more than any finding; suspected ones come first."""
+        """Causes that could cost a tenth of the run, and more than any finding; suspected ones come first.
+
+        None, if findings leave less than that of the time in I/O.
+        """
         if not self.run_s:
+            return ()
+        named = {RECORDED, *(each.id for each in self.findings)}
+        parts = () if self.account is None else self.account.entries
+        left_s = sum(each.time_s for each in parts if each.is_in_io and each.id not in named)
+        if parts and left_s < self.UNDECIDED_SHARE * self.run_s:
             return ()
         known_s = max((each.gain_s[1] for each in self.findings if each.gain_s is not None), default=0.0)
         least_s = max(self.UNDECIDED_SHARE * self.run_s, known_s)
@@ -469,9 +478,13 @@ def rate_confidence(checks: tuple[Check, ...]) -> float:
 
 
 def divide(
-    path: CriticalPath, findings: Sequence[Finding], inside: Sequence[Entry], outside: Iterable[Entry] = ()
+    path: CriticalPath,
+    findings: Sequence[Finding],
+    inside: Sequence[Entry],
+    outside: Iterable[Entry] = (),
+    recorded_s: float = 0.0,
 ) -> Account:
-    """Divide the time of a run, of any kind of record."""
+    """Divide the time of a run, of any kind of record; `recorded_s`: time of the recorder within calls."""
     left_s, found = path.io_s, []
     for each in findings:
         middle_s = sum(each.gain_s or (0.0, 0.0)) / 2 if cause_of(each.id).in_io else 0
@@ -479,12 +492,13 @@ def divide(
         left_s -= time_s
         found.append(Entry(each.id, time_s))
     others_s = min(path.io_s - path.low_s, left_s)  # not known to be on the path: nothing scales it
-    left_s -= others_s
+    recorded_s = min(recorded_s, left_s - others_s)
+    left_s -= others_s + recorded_s
     # Of a task whose I/O findings remove, another one may be as late for something else: its calls are left.
     inside = inside if any(each.time_s for each in inside) else [Entry(CALLS, 1.0)]
     whole_s = sum(each.time_s for each in inside)
     rest = [replace(each, time_s=left_s * each.time_s / whole_s) for each in inside]
-    rest.append(Entry(OTHERS, others_s))
+    rest += [Entry(RECORDED, recorded_s), Entry(OTHERS, others_s)]
     left_s = path.run_s - path.io_s
     for entry in outside:
         rest.append(replace(entry, time_s=min(max(entry.time_s, 0.0), left_s)))

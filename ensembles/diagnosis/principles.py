@@ -14,7 +14,7 @@ bytes that need not move; a resource that serves too few at once; inside a libra
 attained; the rest."""
 
 OUTSIDE, MESSAGES, LATE_TASK, TURNS = "outside", "communication", "late-task", "turns"
-RECORDER = "recorder"
+RECORDER, RECORDED = "recorder", "recorder-in-calls"
 SLOW_TASK, EXCHANGE, IN_LIBRARY, AT_RATE = "slow-task", "exchange", "library", "rate"
 CALLS, BYTES, ABOVE = "calls", "bytes", "above-storage"
 UNTRACED, UNSEEN, OTHERS = "untraced", "unseen", "others"
@@ -37,8 +37,8 @@ class Cause(NamedTuple):
     of_tasks: str = ""
     of_servers: str = ""
     of_ranks: str = ""
-    # Its largest severity: one run does not show whether a program needs what is a warning at most
-    most_severe: str = "critical"
+    of_system_calls: str = ""  # What follows it where a record cannot have the calls of libraries
+    is_estimated: bool = True  # A part of the time is the likely gain; else it is between nothing and all
     # What texts call an entry that is not a finding; ``{who}`` is the task for which others wait
     words: str = ""
     in_io: bool = True  # The time is in I/O calls
@@ -61,6 +61,10 @@ CAUSES = {
             "GFORTRAN_UNFORMATTED_BUFFER_SIZE)"
         ),
         of_ranks=", or use collective I/O (romio_cb_write=enable)",
+        of_system_calls=(
+            "; strace does not see whether streams make these calls, by a flush after each record or a small "
+            "buffer: ensio run does"
+        ),
         trials=_JOINED,
     ),
     "seek-heavy": Cause(
@@ -111,7 +115,7 @@ CAUSES = {
         of_tasks="; where that is not possible, let fewer tasks close it (one file for a node)",
         trials={"": "keep-open"},
     ),
-    "fewer-calls": Cause(FEWER_CALLS, most_severe="warning", trials=_LEFT_OUT),
+    "fewer-calls": Cause(FEWER_CALLS, trials=_LEFT_OUT),
     "strided-readahead": Cause(
         FEWER_BYTES,
         in_client=True,
@@ -190,7 +194,7 @@ CAUSES = {
     "interference": Cause(NARROW),
     "too-many-writers": Cause(NARROW, trials={"": "aggregate=1"}),
     "node-serialisation": Cause(WAITING),
-    "polling": Cause(WAITING, most_severe="warning"),
+    "polling": Cause(WAITING),
     "imbalance": Cause(
         WAITING,
         advice=("give every task the same number of bytes (divide the domain by cost, not by index)"),
@@ -231,19 +235,19 @@ CAUSES = {
             "text that has to stay is cheaper with fewer digits, and in larger pieces"
         ),
     ),
-    "hdf5-filters": Cause(LIBRARY, most_severe="warning"),
+    "hdf5-filters": Cause(LIBRARY),
     "not-io": Cause(COMPUTING, in_io=False),
     SLOW_TASK: Cause(
         WAITING,
         words="waiting for {who} in I/O",
-        most_severe="note",
+        is_estimated=False,
         advice="compare the I/O calls of the task for which the others wait with theirs (ensio phases, ensio "
         "ranks): more bytes, other files, a slow node, or the processor that it shares",
     ),
     EXCHANGE: Cause(
         COMMUNICATION,
         words="exchange in collective calls",
-        most_severe="note",
+        is_estimated=False,
         advice="give each task larger contiguous pieces: a collective call sorts and exchanges them",
         of_many=_FEWER_COLLECTIVES,
     ),
@@ -259,7 +263,6 @@ CAUSES = {
         WAITING,
         words="waiting for the tasks before, one after the other",
         in_io=False,
-        most_severe="warning",
         advice="let tasks do their I/O at the same time: each to its own range of a shared file (pwrite, "
         "MPI_File_write_at_all) or to a separate file, instead of passing the turn on",
     ),
@@ -267,11 +270,12 @@ CAUSES = {
         WAITING,
         words="waiting for {who} outside of I/O",
         in_io=False,
-        most_severe="note",
+        is_estimated=False,
         advice="look at what the late task does outside of I/O calls: give all tasks as much to compute, and "
         "a processor each",
     ),
     MESSAGES: Cause(COMMUNICATION, words="communication", in_io=False),
+    RECORDED: Cause(COMPUTING, words="the recorder itself"),
     RECORDER: Cause(COMPUTING, words="the recorder itself", in_io=False),
     OUTSIDE: Cause(COMPUTING, words="computing and other time outside of recorded I/O calls", in_io=False),
 }

@@ -97,18 +97,24 @@ WORDS = {
         "implausible]"
     ),
     "info.critical_path": (
-        "critical path {critical_path_s:s}[ ({critical_path_share:share to 0.1 %} of the run)]"
+        "[is_of_several?critical path ]{critical_path_s:s}[ ({critical_path_share:share to 0.1 %} of the "
+        "run)]"
     ),
     "info.some_task": (
         "at least one {who} in I/O for {some_task_s:s}[ ({some_task_share:share to 0.1 %} of the run)]; "
         "nothing shows which of them waited for others[, but for {io_low_s:s} at least the run did]"
     ),
+    "info.in_io": (
+        "{io_low_s:s} to {io_s:s} ({share:share to 0.1 %} of the run): nothing shows who waited for others"
+    ),
+    "info.share": "{share:share to 0.1 %}",
     "info.no_path": "no critical path for more than {events:count} calls: ensio phases shows who waited",
     "info.mean": "mean of {tasks:count} tasks {mean_s:s}[ ({mean_share:share to 0.1 %} of {of})]",
     "info.slowest_task": (
         "[is_of_several?slowest task ]{slowest_s:s} (rank {slowest_task}[, {slowest_share:share to 0.1 %} of "
         "{of}])"
     ),
+    "info.any_task": "[is_of_several?slowest task ]{slowest_s:s}[ ({slowest_share:share to 0.1 %} of {of})]",
     "info.flights": (
         "{flight_s:s} summed over {requests:n non-blocking request} (mean {mean_flight_s:s}), "
         "{hidden_share:share to 0.1 %} hidden behind other work"

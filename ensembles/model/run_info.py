@@ -315,18 +315,31 @@ class RunInfo:
 
         False also if that is not known: in simulated runs, and in most imported logs.
         """
-        of_processes = self.is_native or self._metadata.recorder == "strace"
+        of_processes = self.is_native or self.has_system_calls_alone
         return of_processes and not (self.mpi_version or self._metadata.launcher)
 
-    @cached_property
+    @property
+    def has_system_calls_alone(self) -> bool:
+        """Whether calls of libraries, such as those on streams, cannot be in the record."""
+        return self._metadata.recorder == "strace"
+
+    @property
     def live_together(self) -> bool:
         """Whether all tasks live at one moment, as ranks do that wait for others; True also if unknown."""
+        return self.most_alive == self.tasks
+
+    @cached_property
+    def most_alive(self) -> int:
+        """Largest number of tasks that live at one moment; all of them if that is not known."""
         lives: dict[int, list[int]] = {}
         for each in self.processes:
             if each.rank >= 0 and 0 < each.start_unix_ns < each.end_unix_ns:
                 lives.setdefault(each.rank, []).extend((each.start_unix_ns, each.end_unix_ns))
-        first, last = max(map(min, lives.values()), default=0), min(map(max, lives.values()), default=0)
-        return len(lives) < self.tasks or first < last
+        if len(lives) < self.tasks:
+            return self.tasks
+        begun, ended = (np.sort([of(life) for life in lives.values()]) for of in (min, max))
+        before = np.searchsorted(ended, begun, side="right")
+        return int((np.arange(len(begun)) + 1 - before).max(initial=0))
 
     @property
     def libc_version(self) -> str:

@@ -61,7 +61,7 @@ class TimeInIo:
     slowest_s: float | None = None
     slowest_share: float | None = None
     # How much of the critical path of the run is I/O. None: the record does not show it, or there are more
-    # than `MOST_EVENTS` events.
+    # than `MOST_EVENTS` events of several threads.
     path: CriticalPath | None = None
     # Most threads of a task. No key of JSON if all have one, and shares are those of the run.
     threads: int = 1
@@ -208,7 +208,7 @@ def _time_in_io(run: Run, ranks: RankTable | None, found: Mapping[str, Any] | No
 
 def _path(run: Run, found: Mapping[str, Any] | None = None) -> CriticalPath | None:
     """Find the critical path, if the record shows it, and it takes no pass over many events."""
-    if run.reading.phases_of_calls is None:
+    if run.reading.phases_of_calls is None or (run.info.threads == 1 and not path_request(run)):
         return critical_path(run, None)
     known, requests = found or {}, path_request(run)
     if requests and "critical" not in known:

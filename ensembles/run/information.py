@@ -149,11 +149,6 @@ class RunSums:
         return self.table.events - self.events - self.summed
 
 
-def share_of_tasks(information: Mapping[str, Any], whose: str = "its") -> str:
-    """Say of what the shares of single tasks in ``time_in_io`` are, for `collect_information`."""
-    return f"the time of {whose} threads" if "threads" in information["time_in_io"] else "the run"
-
-
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
     from ensembles.run.headline import TimeInIo, Transfer, counted_time_in_io, find_headline
 

@@ -126,9 +126,8 @@ def _files(run: Run, wanted: Any, extent: _Extent) -> str:
     text = wanted[0].strip("*")
     by_name = {path.rsplit("/", 1)[-1]: path for path in paths}
     near = [by_name[name] for name in nearest_names(text.rsplit("/", 1)[-1], by_name)] or paths[:3]
-    hint = "" if "*" in wanted[0] else "; a path is absolute, or has wildcards such as '*/name'"
     used = f"the run used {count_text(len(paths), 'file')}, such as {', '.join(near)}"
-    return f' "{wanted[0]}": {used}{hint}'
+    return f' "{wanted[0]}": {used}'
 
 
 def _ranks(run: Run, wanted: Any, extent: _Extent) -> str:

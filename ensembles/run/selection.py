@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
+from glob import escape
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -73,7 +74,7 @@ class Selection:
     ops: tuple[str, ...] | None = None
     calls: tuple[str, ...] | None = None
     layers: tuple[str, ...] | None = None
-    # Globs for absolute paths; ``*`` matches any characters, including ``/``
+    # Paths of files or their ends, and globs for them; ``*`` matches any characters, including ``/``
     file_globs: tuple[str, ...] | None = None
     ranks: tuple[tuple[int, int], ...] | None = None  # Ranges of ranks, both ends included
     sizes: tuple[tuple[int, int], ...] | None = None  # Ranges of requested bytes, both ends included
@@ -184,6 +185,8 @@ class Selection:
             run.reading.need(Holds.UNBIASED_CALLS, "flights are of single calls (ensio info has their sums)")
         if self.sites is not None:
             checked = replace(checked, site_numbers=_numbers_of_sites(run, self.sites))
+        if self.file_globs is not None:
+            checked = replace(checked, file_globs=tuple(_glob_of(run, name) for name in self.file_globs))
         if self.regions is None:
             return checked
         for name in self.regions:
@@ -355,6 +358,17 @@ def _calls_made(run: RecordedRun) -> set[Call]:
     from ensembles.summaries.calltable import CallTable
 
     return set(run.summarize(ignoring_run(CallTable)).totals)
+
+
+def _glob_of(run: RecordedRun, name: str) -> str:
+    """Return the glob of the one path that ends in a name, or that of all paths that a glob may end."""
+    found = [path for path in run.files if path == name or (name and path.endswith(f"/{name}"))]
+    if len(found) > 1 and name not in found:
+        raise EnsioError(f'"{name}" is the end of {len(found):,} paths: {suggestion("", found)}')
+    if found:
+        return escape(name if name in found else found[0])
+    is_whole = name[:1] in ("/", "*", "") or any(fnmatchcase(path, name) for path in run.files)
+    return name if is_whole else f"*/{name}"
 
 
 def _numbers_of_sites(run: RecordedRun, wanted: Sequence[str]) -> tuple[int, ...]:

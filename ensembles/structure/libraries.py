@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +83,7 @@ def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
 def library_rows(times: LayerTimes, traffic: LayerTraffic, recorder_s: float = 0.0) -> list[dict[str, Any]]:
     """Return the time inside each library, and its functions with most of it.
 
-    The time of the recorder between the calls inside, `recorder_s` of each, is taken off.
+    The time of the recorder between the calls inside, `recorder_s` of each, is not theirs.
     """
     given = sum(traffic.outer.get((layer, "write"), (0, 0))[1] for layer in _WORK_ON_OBJECTS)
     stored = sum(
@@ -101,8 +100,8 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic, recorder_s: float = 0
     inside_ns = max(sum(ns for call, ns in own_ns.items() if call.layer in layers), 1)
     between_ns = max(1e9 * recorder_s - CLOCK_NS, 0.0) * sum(sums.calls for sums in traffic.inner.values())
     left = 1 - min(between_ns / inside_ns, 1.0)
-    own_ns = {call: ns * left if call.layer in layers else ns for call, ns in own_ns.items()}
     io_ns = sum(own_ns.values())
+    own_ns = {call: ns * left if call.layer in layers else ns for call, ns in own_ns.items()}
     rows = []
     for layer in layers:
         mine = sorted(
@@ -145,7 +144,7 @@ def library_sentences(rows: Iterable[Mapping[str, Any]] | None, without: Collect
         f"({share_text(row['io_share'])}) passed inside {LIBRARIES[row['layer']]}, not in {_elsewhere(row)}: "
         f"{_work_of(row)}. Most of it: "
         + ", ".join(map(_of_function, row["calls"]))
-        + (f". The recorder took about {seconds_text(row['recorder_s'])} more" if "recorder_s" in row else "")
+        + (f". {seconds_text(row['recorder_s'])} are the recorder's" if "recorder_s" in row else "")
         for row in rows or ()
         if row["io_share"] >= LEAST_SHARE and row["layer"] not in without
     ]
@@ -196,20 +195,11 @@ def reads_python_lines(environment: Mapping[str, str]) -> bool:
     return environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0")
 
 
-def recorder_costs(info: RunInfo, run_s: float) -> tuple[float, float, float]:
-    """Return the least and the most time of the recorder for each call, and from how many calls on it counts.
-
-    In a run of `run_s`; it is next to nothing of fewer calls of all tasks, and if another tool recorded them.
-    """
-    known = CALL_S.get(info.mode, CALL_S["trace"]) if info.is_native else (0.0, 0.0)
-    low_s, high_s = PYTHON_LINES_S if reads_python_lines(info.environment) else known
-    return low_s, high_s, RARE * run_s * max(info.threads, 1) / low_s if low_s else math.inf
-
-
 def recorder_cost_s(info: RunInfo, calls: int, run_s: float) -> tuple[float, float]:
     """Return the least and the most time of the recorder for each of these calls; 0: next to nothing."""
-    low_s, high_s, from_calls = recorder_costs(info, run_s)
-    return (low_s, high_s) if calls >= from_calls else (0.0, 0.0)
+    known = CALL_S.get(info.mode, CALL_S["trace"]) if info.is_native else (0.0, 0.0)
+    low_s, high_s = PYTHON_LINES_S if reads_python_lines(info.environment) else known
+    return (low_s, high_s) if low_s * calls >= RARE * run_s * max(info.threads, 1) else (0.0, 0.0)
 
 
 def recorder_text(info: RunInfo, calls: int, run_s: float) -> str:
@@ -219,9 +209,9 @@ def recorder_text(info: RunInfo, calls: int, run_s: float) -> str:
         return ""
     lines = "to read lines of Python " * (high_s == PYTHON_LINES_S[1])
     return (
-        f"took about {seconds_text(low_s)} to {seconds_text(high_s)} {lines}for each of {calls:,} calls, "
-        f"{seconds_text(low_s * calls)} to {seconds_text(high_s * calls)} in all: most of it in the times "
-        "between calls and of calls around others"
+        f"took about {seconds_text((low_s + high_s) / 2 * calls)} in all, {seconds_text(low_s * calls)} to "
+        f"{seconds_text(high_s * calls)}: {seconds_text(low_s)} to {seconds_text(high_s)} {lines}for each of "
+        f"{calls:,} calls, most of it between calls and in calls around others"
     )
 
 

@@ -281,6 +281,10 @@ def info_and_the_account_have_one_share_of_io(
         mine, other = (each.get(name, each.get("io_s", -1.0)) for each in (account, said))
         if not math.isclose(mine, other, rel_tol=1e-9):
             yield f"{name} is {mine} in the account, and {other} in info"
+    for each in answer.out["most_time"] if info.exit == 0 else ():
+        share = info.out["calls"][each["call"]]["io_share"]
+        if share is not None and not math.isclose(each["share"], share, abs_tol=1e-6):
+            yield f"{each['call']} has {each['share']} of the time in I/O, and {share} in info"
 
 
 @invariant

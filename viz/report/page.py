@@ -52,7 +52,7 @@ from ensembles.viz.report.tables import (
     DATA_LOST,
     call_colours,
     call_table,
-    counters_shown,
+    counter_tables,
     facts,
     failed_table,
     headline,
@@ -170,7 +170,7 @@ def report_html(
     of the events. The page has it as JSON, in the element ``ensio-info``.
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    counted = counters_shown(run.info, information)
+    counted = counter_tables(run.info)
     pictures: dict[str, Any] = counter_pictures(run.counters)
     counted_names = list(pictures)
     samples = run.surroundings()
@@ -219,16 +219,16 @@ def report_html(
         simulated=run.info.simulated,
         selected=selected,
         notes=run.notes,
-        facts=counted.facts or facts(run, summaries, information),
+        facts=facts(run, summaries, information),
         data_lost=DATA_LOST,
         information=_script_text(information),
-        counted={name: answer_html(parts, 20, "ensio info") for name, parts in counted.tables.items()},
+        counted={name: answer_html(parts, 20, "ensio info") for name, parts in counted.items()},
         counted_names=counted_names,
         durations_known=durations_known,
         calls=as_html(call_table(summaries)),
         waits=as_html(wait_table(summaries)),
         failed=as_html(failed_table(run, summaries.failed)),
-        missing=missing(run, summaries, bool(counted.tables)),
+        missing=missing(run, summaries, bool(counted)),
         single_calls=single_calls,
         requests=as_html(request_table(run, summaries.requests)),
         sites=sites_html(run, summaries.sites),

@@ -8,23 +8,24 @@ import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.answers.counters import file_parts, interface_table, rank_parts, target_parts
+from ensembles.answers.info import share_in_io, time_in_io
 from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.faces.html import answer_html
+from ensembles.faces.words import sentence
 from ensembles.model.events import Call
 from ensembles.model.run_info import RunInfo
 from ensembles.model.statement import Column, Part, Statement, Table
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
-from ensembles.run.information import share_of_tasks, storage_lines
-from ensembles.structure.counters import MORE_THAN_ALL, counted_sums, main_interface, rate_text
-from ensembles.structure.libraries import bytes_below_text, library_share_text
+from ensembles.run.information import storage_lines
+from ensembles.structure.counters import counted_sums
+from ensembles.structure.libraries import bytes_below_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
@@ -86,7 +87,8 @@ def facts(
         below = "" if information is None else bytes_below_text(information["layer_traffic"] or [], op)
         meaning = ", ".join(part for part in (rates or "summed over tasks", below) if part)
         shown.append((name, bytes_text(total), meaning))
-    shown += _time_in_io(totals.io_time_ns * S_PER_NS, information)
+    io_s = totals.io_time_ns * S_PER_NS if information is None else information["io_time_s"]
+    shown += _time_in_io(io_s, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
     shown.append(("calls", f"{table.events:,}", on))
     if table.slowest is not None:
@@ -160,23 +162,12 @@ def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> s
 
 
 def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
-    found = None if information is None else information["time_in_io"]
-    if information is None or found is None or found["slowest_share"] is None:
+    """Return the share of the run in I/O, and what ``ensio info`` says of it."""
+    share = None if information is None else share_in_io(information)
+    if information is None or share is None:
         return [("I/O time", seconds_text(io_time_s), "summed over tasks")]
-    of = share_of_tasks(information)
-    rank = "" if found["slowest_task"] is None else f", rank {found['slowest_task']}"
-    parts = [f"of {of}: the slowest task{rank}"]
-    if found["tasks"] > 1:
-        parts.append(f"mean of {found['tasks']:,} tasks {share_text(found['mean_share'], None)}")
-    if found["critical_path_share"] is not None:
-        path = f"critical path {share_text(found['critical_path_share'], None)}"
-        parts.append(path if of == "the run" else f"{path} of the run")
-    elif found.get("some_task_share") is not None:
-        who = "task" if found["tasks"] > 1 else "thread"
-        parts.append(f"at least one {who} in I/O {share_text(found['some_task_share'], None)} of the run")
-    if inside := library_share_text(information["in_libraries"]):
-        parts.append(inside)
-    return [("I/O time", share_text(found["slowest_share"], None), ", ".join(parts))]
+    said = (each if isinstance(each, str) else sentence(each) for each in time_in_io(information))
+    return [("I/O time", sentence(Statement("info.share", {"share": share})), ". ".join(said))]
 
 
 def storage_of(information: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -336,16 +327,8 @@ def _row(call: Call, found: Any, histogram: LogHistogram) -> list[Any]:
     return [call.name, found.n, found.mean_ns * 1e-9, *known, least_s, *quantiles_s, most_s]
 
 
-@dataclass(frozen=True)
-class CountersShown:
-    """Figures and tables of counters."""
-
-    facts: list[tuple[str, str, str]]  # Key figures at the top of the page: name, value and meaning
-    tables: dict[str, tuple[Part, ...]]  # By heading
-
-
-def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown:
-    """Return what the report shows of the counters."""
+def counter_tables(run: RunInfo) -> dict[str, tuple[Part, ...]]:
+    """Return what the report shows of the counters, by heading."""
     counters = counted_sums(run)
     said = Statement("counters.interfaces", {"tool": counters["tool"]})
     tables: dict[str, tuple[Part, ...]] = {
@@ -358,40 +341,7 @@ def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> C
         "Ranks of most time": tuple(rank_parts(counters, 15)),
         "Storage targets": tuple(target_parts(counters, 15)),
     }
-    shown = {name: parts for name, parts in tables.items() if isinstance(parts[0], Table) and len(parts[0])}
-    return CountersShown(_facts(counters, information), shown)
-
-
-def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
-    tasks, run_time_s = counters["tasks"], counters["run_time_s"]
-    found = []
-    if tasks:
-        run_time = seconds_text(run_time_s) if run_time_s else "under 1 s"
-        found.append(("run time", run_time, count_text(tasks, "task")))
-    modules = list(counters["modules"].values())
-    for label, key in (("written", "bytes_written"), ("read", "bytes_read")):
-        if modules:
-            most = max(modules, key=lambda each: each[key])
-            moved = most[key] if information is None else information[key]
-            other = "" if moved == most[key] else f"; {bytes_text(most[key])} in {most['layer']}"
-            found.append((label, bytes_text(moved), f"summed over tasks{other}"))
-    outer = main_interface(counters["modules"])
-    if outer is not None:
-        found.append(
-            (
-                "data rate",
-                rate_text(outer),
-                f"by the slowest task, metadata included ({outer['layer']})",
-            )
-        )
-    if modules:
-        most = counters["io_time"]
-        part, of_meta = counters["io_time_share"], most["meta_share"]
-        share = "" if part is None else f"{share_text(part, None)} of task time, "
-        meta = "" if of_meta is None else f"{share_text(of_meta, None)} of it metadata"
-        more = f"; {MORE_THAN_ALL}" if part is not None and part > 1 else ""
-        found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']}){more}"))
-    return found
+    return {name: parts for name, parts in tables.items() if isinstance(parts[0], Table) and len(parts[0])}
 
 
 _OPERATIONS = {

@@ -51,7 +51,9 @@ def transfers(case: Case) -> np.ndarray:
 
 
 def transfers_of_shared_files(case: Case, least_tasks: int) -> np.ndarray:
-    """Find transfers of tasks that use a file with others."""
+    """Find transfers of tasks that use a file with others, and live while they do."""
+    if case.run.info.most_alive < least_tasks:
+        return np.zeros(len(case), bool)
     uses = case.evidence.uses.columns()
     tasks = np.bincount(uses["file"], minlength=1)
     ranks = np.unique(uses["rank"][tasks[uses["file"]] >= least_tasks])
@@ -91,10 +93,9 @@ def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
     refuse_if_it_matters(
         case.most_s(time_ns),
         case.run_s,
-        f": {count_text(len(tasks), 'task')} "
-        f"({some_spans_text(find_spans(tasks))}) {'syncs' if len(tasks) == 1 else 'sync'} few bytes "
-        f"in each of {steps:,} "
-        f"phases, {seconds_text(1e-9 * float(time_ns.sum()) / syncs)} each, and one run does not show "
+        f": {syncs:,} syncs of few bytes in {steps:,} phases, by {count_text(len(tasks), 'task')} "
+        f"({some_spans_text(find_spans(tasks))}), take {seconds_text(1e-9 * float(time_ns.sum()) / syncs)} "
+        "each, and one run does not show "
         "whether the program needs that, or what other tasks wrote to the file takes; record a run that "
         "syncs once in several steps, and compare the runs (ensio compare)",
     )

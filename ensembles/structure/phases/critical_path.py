@@ -12,7 +12,6 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.model.levels import NEARLY_ALL
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, recorder_costs
 from ensembles.structure.phases.barriers import ENDS, MESSAGE_LAYER, SYNCHRONISING
 from ensembles.structure.phases.detect import detect_phases
 from ensembles.structure.phases.result import TOGETHER, Phases, phases_of_calls, tasks_meet
@@ -39,7 +38,7 @@ class CriticalPath:
     run_s : float
         Length of the run (`ensembles.run.run.Run.length_s`).
     io_s, low_s : float
-        Time in I/O on the path, at most and at least, without the time of the recorder.
+        Time in I/O on the path, at most and at least, as recorded.
     is_of_run : bool
         False: the record does not show which tasks wait for which, and `low_s` is of the task with most I/O.
     is_of_calls : bool
@@ -70,11 +69,6 @@ def _is_waiting(calls: Sequence[Call]) -> np.ndarray:
     return np.array([call.waits_for_tasks and call.layer != MESSAGE_LAYER for call in calls], bool)
 
 
-@of_calls
-def _is_around(calls: Sequence[Call]) -> np.ndarray:
-    return np.array([call.layer in LIBRARIES for call in calls], bool)
-
-
 _NEVER = np.int64(1) << 62
 """Start of a row that only has time to take off, and, negative, its end."""
 
@@ -94,25 +88,17 @@ class CriticalIo(Summary):
         Whether the run shows that tasks wait for each other at the ends of phases.
     unions : bool
         Whether to find the time in which any thread is in I/O.
-    recorder : tuple of float
-        Time of the recorder for each call, ns, and from how many calls on it counts.
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     requires = ANY_ORDER
     results: tuple[str, ...] = ("_threads", "_names", "_waits", "_union")
     result_types: tuple[type, ...] = (KeyedSums,)
-    meaning = 3
+    meaning = 4
 
-    def __init__(
-        self,
-        phases: Phases | None,
-        meets: bool = True,
-        unions: bool = False,
-        recorder: tuple[float, float] = (0.0, np.inf),
-    ) -> None:
-        self._phases, self._meets, self._recorder = phases, meets, recorder
-        sums = ("io_ns", "wait_ns", "around_ns", "calls", "inner_calls")
+    def __init__(self, phases: Phases | None, meets: bool = True, unions: bool = False) -> None:
+        self._phases, self._meets = phases, meets
+        sums = ("io_ns", "wait_ns")
         self._threads = KeyedSums(("phase", "rank", "thread"), sums, ("start_ns",), ("end_ns",))
         self._names: tuple[str, ...] = ()
         self._waits = HeldCalls("phase", "rank", "thread", "call", "start_ns", "end_ns")
@@ -131,9 +117,6 @@ class CriticalIo(Summary):
         sums = {
             "io_ns": np.where(outer, chunk.duration, 0),
             "wait_ns": np.where(waits, chunk.duration, 0),
-            "around_ns": np.where(outer & _is_around(chunk.calls)[chunk.call], chunk.duration, 0),
-            "calls": is_io.astype(np.int64),
-            "inner_calls": (is_io & inner).astype(np.int64),
         }
         keys: dict[str, np.ndarray] = {"phase": phase, "rank": chunk.rank, "thread": chunk.thread}
         first, last = np.where(outer, chunk.start, _NEVER), np.where(outer, end, -_NEVER)
@@ -164,7 +147,7 @@ class CriticalIo(Summary):
         return self._waits.is_complete
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return a row for each phase and thread with I/O calls: the keys, times and numbers of calls."""
+        """Return a row for each phase and thread with I/O calls: the keys and times."""
         rows = self._threads.columns()
         has_io = rows["start_ns"] < _NEVER
         rows = {name: column[has_io] for name, column in rows.items()}
@@ -202,10 +185,7 @@ class CriticalIo(Summary):
     def tasks(self) -> dict[str, np.ndarray]:
         """Return a row for each phase and task with I/O: its span, time in I/O, and time waited inside."""
         rows = self.to_arrays()
-        cost_ns = self._recorder[0] * (rows["calls"].sum() >= self._recorder[1])
-        between_ns = np.minimum((cost_ns - CLOCK_NS) * rows["inner_calls"], rows["around_ns"])
-        lost_ns = between_ns + CLOCK_NS * rows["calls"] if cost_ns else 0.0
-        rows["time_ns"] = np.maximum(rows["io_ns"] - lost_ns, np.minimum(rows["calls"], rows["io_ns"]))
+        rows["time_ns"] = rows["io_ns"].astype(np.float64)
         cell, first = groups_of_rows([rows["phase"], rows["rank"]])
         waits, waited_ns = self.inside()
         names = ("phase", "rank")
@@ -275,7 +255,7 @@ class CriticalTime(CriticalIo):
 
     results = ("path_s",)
     result_types = ()
-    meaning = 5
+    meaning = 6
 
 
 class Busy:
@@ -348,9 +328,7 @@ def critical_io(of: type[CriticalIo], run: RecordedRun) -> CriticalIo:
     meets = tasks_meet(run.info, run.phases)
     phases = _between_meetings(run) if of is CriticalTime and may_meet_inside(run) else run.phases
     windows = phases if meets and phases is not None and phases.rule in TOGETHER else None
-    low_s, high_s, from_calls = recorder_costs(run.info, run.length_s)
-    recorder = (5e8 * (low_s + high_s), from_calls)
-    return of(windows, meets, not meets or run.info.most_threads > 1, recorder)
+    return of(windows, meets, not meets or run.info.most_threads > 1)
 
 
 def may_meet_inside(run: RecordedRun) -> bool:

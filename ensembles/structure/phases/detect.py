@@ -145,6 +145,4 @@ def _find(
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     steps = infer_phases(*calls.transfers)
-    return Phases.between(
-        steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out, None, bool(meetings)
-    )
+    return Phases.between(steps.rule, steps.share, steps.cuts_ns, [calls.start], "", None, bool(meetings))

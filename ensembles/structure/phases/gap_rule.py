@@ -107,30 +107,24 @@ class InferredPhases:
     gap_to: np.ndarray
     rule: str  # ``"steps"``, ``"gaps"`` or ``"none"``
     share: float  # Share of the calls in phases in which the ranks were in lockstep
-    gaps_left_out: int  # Number of gaps that were too narrow to be examined
-
-    @property
-    def left_out(self) -> str:
-        """A clause about the gaps left out, begun by a semicolon, or ``""``."""
-        return f"; only the {MOST_GAPS:,} widest gaps were examined" if self.gaps_left_out else ""
 
 
 def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray) -> InferredPhases:
     """Infer phases from I/O calls."""
     nothing = np.empty(0, np.int64)
     if not len(rank):
-        return InferredPhases(nothing, nothing, nothing, "none", 0.0, 0)
+        return InferredPhases(nothing, nothing, nothing, "none", 0.0)
     order = np.argsort(start, kind="stable")
     rank, start, end, group = rank[order], start[order], end[order], group[order]
     used = np.bincount(rank) > 0
     ranks, place = int(np.count_nonzero(used)), (np.cumsum(used) - 1)[rank]
-    gap_from, gap_to, left_out = _gaps(start, end, int((1 - NEARLY_ALL) * ranks + 1e-9))
+    gap_from, gap_to = _gaps(start, end, int((1 - NEARLY_ALL) * ranks + 1e-9))
     if not len(gap_from):
-        return InferredPhases(nothing, nothing, nothing, "none", 0.0, left_out)
+        return InferredPhases(nothing, nothing, nothing, "none", 0.0)
 
     def steps(chosen: np.ndarray, rule: str, share: float) -> InferredPhases:
         low, high = gap_from[chosen], gap_to[chosen]
-        return InferredPhases(cuts_in(low, high), low, high, rule, share, left_out)
+        return InferredPhases(cuts_in(low, high), low, high, rule, share)
 
     if ranks > 1:
         chosen, share = lockstep_cuts(place, start, group, gap_from, gap_to)
@@ -153,7 +147,7 @@ def cuts_in(gap_from: np.ndarray, gap_to: np.ndarray) -> np.ndarray:
     return cuts_ns
 
 
-def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray, int]:
+def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray]:
     """Find the times in which no rank is in I/O."""
     reach = np.maximum.accumulate(end)
     at = np.flatnonzero(start[1:] >= reach[:-1])
@@ -165,12 +159,11 @@ def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.
         )
         gap_from = np.concatenate([gap_from, low_from[~inside]])
         gap_to = np.concatenate([gap_to, low_to[~inside]])
-    left_out = max(0, len(gap_to) - MOST_GAPS)
-    if left_out:
+    if len(gap_to) > MOST_GAPS:
         widest = np.argpartition(gap_from - gap_to, MOST_GAPS)[:MOST_GAPS]
         gap_from, gap_to = gap_from[widest], gap_to[widest]
     order = np.argsort(gap_to, kind="stable")
-    return gap_from[order], gap_to[order], left_out
+    return gap_from[order], gap_to[order]
 
 
 def _lulls(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray]:

@@ -135,7 +135,7 @@ def search_in_sample(
     # Between two gaps of the sampled ranks there is I/O of these ranks.
     rule = steps.rule if len(cuts_ns) else "none"
     share = steps.share if len(cuts_ns) else 0.0
-    return Phases.between(rule, share, cuts_ns, [starts], looked_at + steps.left_out, None, has_barriers)
+    return Phases.between(rule, share, cuts_ns, [starts], looked_at, None, has_barriers)
 
 
 def _gaps_and_counts(

@@ -29,6 +29,7 @@ COMMANDS = {
 NOTHING = {
     "--op sync": "--op sync: the run has close, open, read, write",
     "--call fsync": "the run has close, open, pread, pwrite",
+    "--file hared.dat": "the run used 1 file, such as /scratch/synthetic/shared.dat",
     "--file *shred.dat": "the run used 1 file, such as /scratch/synthetic/shared.dat",
     "--rank 99": "the run has calls of ranks 0-3",
     "--size 7": "the calls of the run request from 0 B to 1 MiB",

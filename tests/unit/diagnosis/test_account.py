@@ -43,7 +43,7 @@ def test_calls_on_a_folder_that_no_call_wrote_to_are_named_with_their_time(tmp_p
     ]
     found = en.diagnose(io_run(tmp_path / "run", [made], {1: "/out/a", 2: "/out"}))
     first = found.findings[0]
-    assert (first.id, first.severity) == ("fewer-calls", "warning")
+    assert (first.id, first.severity) == ("fewer-calls", "critical")
     assert first.title == "40 calls of fsync take 5.00 ms each, on /out"
     assert first.share_s == pytest.approx(39 * 5e-3, rel=0.01)
     assert first.gain_s is not None
@@ -114,7 +114,7 @@ def test_a_task_that_computes_longer_is_named_with_what_the_others_wait(tmp_path
 def test_tasks_that_take_turns_wait_for_those_before_them(tmp_path: Path) -> None:
     run = io_run(tmp_path / "turns", steps({}, turns=True), starts_us=[0, 1_100, 2_200, 3_300])
     found, named = entries(run), {each.id: each for each in en.diagnose(run).findings}
-    assert named["turns"].severity == "warning"
+    assert named["turns"].severity == "critical"
     assert named["turns"].gain_s == (0.0, found["turns"].time_s)
     assert named["turns"].where.ranks == ((0, 3),)
     assert found["turns"].time_s == pytest.approx(10 * 3 * 1e-3, rel=0.05)
@@ -170,7 +170,7 @@ def test_syncs_of_one_log_by_many_short_processes_are_named_by_their_number(tmp_
     few = [each for each in en.diagnose(run).findings if each.id == "fewer-calls"]
     assert len(few) == is_in_turn
     for each in few:
-        assert each.severity == "warning"
+        assert each.severity == "critical"
         assert "100 calls of fsync" in each.title
         assert "/var/the.log" in each.title
         assert each.share_s == pytest.approx(0.2, rel=0.05)

@@ -39,7 +39,7 @@ def test_time_in_calls_of_hdf5_that_is_in_no_storage_call_is_compression(tmp_pat
     found = finding(io_run(tmp_path / "a", [compressed()], H5))
     assert found.evidence["hdf5_time_s"] == pytest.approx(CHUNKS * 0.020)
     assert found.evidence["asked_bytes"] == 4 * found.evidence["moved_bytes"] == CHUNKS * MIB
-    assert found.severity == "warning"
+    assert found.severity == "critical"
     assert found.gain_s == pytest.approx((0.0, CHUNKS * 0.020))
     assert found.where.calls == ("H5Dwrite",)
     assert found.where.files == (H5[1],)
@@ -47,7 +47,7 @@ def test_time_in_calls_of_hdf5_that_is_in_no_storage_call_is_compression(tmp_pat
     assert "H5Pset_deflate" in found.advice
 
 
-def test_filters_that_a_program_may_need_are_a_warning_at_most(tmp_path: Path) -> None:
+def test_severity_of_filters_is_of_the_run(tmp_path: Path) -> None:
     """Like all shares, theirs are of the run, with the imports of Python."""
     severities = []
     for number, imports_s in enumerate((0.0, 0.6, 2.0, 5.0, 20.0)):
@@ -55,7 +55,7 @@ def test_filters_that_a_program_may_need_are_a_warning_at_most(tmp_path: Path) -
         run = io_run(tmp_path / str(number), [[imports, *compressed()]], H5)
         severities += [each.severity for each in en.diagnose(run).findings if each.id == "hdf5-filters"]
     # In the end it is hardly a part of the run.
-    assert severities == ["warning"] * 3 + ["note"]
+    assert severities == ["critical"] * 2 + ["warning", "note"]
 
 
 @pytest.mark.parametrize("name", ["H5Dwrite", "H5Dread"])

@@ -383,7 +383,7 @@ def test_few_bytes_that_one_task_syncs_in_each_step_are_not_called_clean(tmp_pat
 
     found = en.diagnose(io_run(tmp_path / "a", [calls(rank) for rank in range(3)]))
     (left,) = [each for each in found.not_examined if each.id == "sync-per-write"]
-    assert "syncs few bytes in each of 20 phases, 5.00 ms each" in left.reason
+    assert "20 syncs of few bytes in 20 phases, by 1 task (0), take 5.00 ms each" in left.reason
     assert left.at_most_s == pytest.approx(0.1, rel=0.05)
 
 

@@ -9,11 +9,15 @@ from made_io import KIB, MIB, Made, io_run
 from made_runs import run_of as of_threads
 
 import ensembles as en
-from ensembles.answers.info import info_parts
+from ensembles.answers.info import info_parts, share_in_io
 from ensembles.cli.main import main
 from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetings
 from ensembles.faces.text import answer_text
+from ensembles.faces.words import sentence
+from ensembles.model.statement import Interval, Statement
 from ensembles.run.information import collect_information
+from ensembles.viz.report.data import ReportData
+from ensembles.viz.report.tables import facts
 
 PLAIN = {"rank": -1, "tasks": 0}
 """What the spool of a process without MPI says of its rank."""
@@ -214,3 +218,15 @@ def test_the_share_in_io_is_that_of_at_least_one_thread(threads: int, late_s: fl
         found = en.diagnose(of_threads(tmp_path / name, [calls], threads=threads, head=head)).account
         assert found is not None
         assert found.io_s == pytest.approx(union_s)
+
+
+@pytest.mark.parametrize("late_us", [0, 150_600, 310_000])
+def test_info_the_report_and_the_account_have_one_share_of_io(late_us: float, tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [SYNCED, SYNCED], [0, late_us])
+    information, account = collect_information(run), en.diagnose(run).account
+    assert account is not None
+    share = share_in_io(information)
+    ends = (share.low, share.high) if isinstance(share, Interval) else (share, share)
+    assert ends == pytest.approx((account.io_low_s / account.run_s, account.io_s / account.run_s))
+    shown = {name: value for name, value, _ in facts(run, ReportData.from_run(run)[0], information)}
+    assert shown["I/O time"] == sentence(Statement("info.share", {"share": share}))

@@ -205,3 +205,25 @@ def test_conditions_are_the_filters_of_these_names(conditions, filters):
 def test_other_conditions_are_refused_in_a_sentence(condition, problem):
     with pytest.raises(EnsioError, match=re.escape(problem)):
         parse_where([condition], {"op": "write"})
+
+
+def test_a_file_is_named_by_its_path_its_end_or_a_pattern(tmp_path: Path) -> None:
+    paths = ("/d/a/x[1].h5", "/d/a/y", "/d/b/y", "/d/b/yy")
+    lines = [
+        f'1 1700000000.{number:06} openat(AT_FDCWD, "{path}", O_RDONLY) = -1 EIO (Failed) <0.000001>'
+        for number, path in enumerate(paths)
+    ]
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    run = en.open(tmp_path / "log")
+
+    def chosen(name: str) -> list[str]:
+        return [run.files[number] for number in run.select(file=name).file.tolist()]
+
+    assert chosen("x[1].h5") == chosen("a/x[1].h5") == chosen(paths[0]) == [paths[0]]
+    assert chosen("b/y") == ["/d/b/y"]
+    assert chosen("b/y*") == ["/d/b/y", "/d/b/yy"]
+    assert chosen("*y") == list(paths[1:])
+    assert chosen("d/?/y") == ["/d/a/y", "/d/b/y"]
+    with pytest.raises(EnsioError, match=r'"y" is the end of 2 paths: /d/a/y, /d/b/y'):
+        chosen("y")
+    assert chosen("/y") == []

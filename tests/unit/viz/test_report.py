@@ -71,7 +71,8 @@ def test_report_tells_what_ran_and_what_it_moved(page: str) -> None:
     assert "written 1.00 MiB" in text
     assert "read 512 KiB" in text
     # Of a process of 1 s: 0.5 + 0.01 + 0.001 s in one task, and a mean over tasks of half of 0.782 s.
-    assert "I/O time 51.1 % of the run: the slowest task, rank 0, mean of 2 tasks 39.1 %" in text
+    assert "Slowest task 511 ms (rank 0, 51.1 % of the run)" in text
+    assert "Mean of 2 tasks 391 ms (39.1 % of the run)" in text
     assert "slowest call 500 ms pwrite of rank 0 at 200 ms, data.out" in text
 
 

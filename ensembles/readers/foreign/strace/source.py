@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from errno import EBADF
 
 import numpy as np
 
@@ -282,7 +283,8 @@ class StraceImport(ForeignTrace):
         if thread.number is None:
             self._tasks.enter(process)
             thread.number = self._tasks.thread(process, thread.tid)
-        if not path.startswith("/") and name not in WITHOUT_FILE:
+        # A descriptor that is not open is of no file.
+        if not path.startswith("/") and name not in WITHOUT_FILE and errno != EBADF:
             self._counts["relative" if path else "unknown file"] += 1
         self._stored += 1
         row = (

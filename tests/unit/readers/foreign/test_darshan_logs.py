@@ -18,7 +18,7 @@ from read_by_pydarshan import events_of, segments_of
 import ensembles as en
 from ensembles.faces.words import sentence
 from ensembles.model.holds import Holds
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, share_text
 from ensembles.viz.pictures.counters import counter_pictures
 
 pytestmark = pytest.mark.slow
@@ -219,11 +219,11 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
 
 
 def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
-    from ensembles.viz.report.tables import counters_shown
+    from ensembles.viz.report.tables import counter_tables
 
     counted_log().write(tmp_path / "log")
     run = en.open(tmp_path / "log")
-    tables = counters_shown(run.info).tables
+    tables = counter_tables(run.info)
     shown = {column.header: column.values for column in tables["Operations"][0].columns}
     names = {"open": ("OPENS", "INDEP_OPENS", "COLL_OPENS"), "seek": ("SEEKS",), "stat": ("STATS",)}
     uses = {column.header: column.values for column in tables["Files by use"][0].columns}
@@ -238,20 +238,23 @@ def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
         assert sum(numbers) == len(module.by_file["file"])
 
 
-def test_the_page_and_info_agree_on_the_bytes() -> None:
+def test_the_page_info_and_the_account_agree_on_bytes_and_share() -> None:
     """HDF5 wrote what POSIX wrote, and POSIX wrote padding and metadata as well: neither is counted twice."""
     import darshan
 
     from ensembles.run.information import collect_information
-    from ensembles.viz.report.tables import counters_shown
+    from ensembles.viz.report.data import ReportData
+    from ensembles.viz.report.tables import counter_tables, facts
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
     run = en.open(path)
-    information = collect_information(run)
-    facts = {name: value for name, value, _ in counters_shown(run.info, information).facts}
-    assert facts["written"] == bytes_text(information["bytes_written"])
+    information, account = collect_information(run), en.diagnose(run).account
+    shown = {name: value for name, value, _ in facts(run, ReportData.from_run(run)[0], information)}
+    assert shown["written"] == bytes_text(information["bytes_written"])
+    assert account is not None
+    assert shown["I/O time"] == share_text(account.io_s / account.run_s, None)
     # What a table leaves out is said below it.
-    tables = counters_shown(run.info).tables
+    tables = counter_tables(run.info)
     notes = {name: " ".join(map(sentence, parts[1])) for name, parts in tables.items()}
     assert notes["Files of most time"].startswith("The first 15 of 2,051 rows; ")
     (named, *_) = (column.values for column in tables["Files of most time"][0].columns)
@@ -280,10 +283,10 @@ def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
 def test_data_by_file_system_are_those_of_pydarshans_records() -> None:
     import darshan
 
-    from ensembles.viz.report.tables import counters_shown
+    from ensembles.viz.report.tables import counter_tables
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
-    (table, _) = counters_shown(en.open(path).info).tables["Data by file system"]
+    (table, _) = counter_tables(en.open(path).info)["Data by file system"]
     rows = {name: values for name, *values in zip(*(column.values for column in table.columns), strict=True)}
     report = darshan.DarshanReport(str(path), read_all=True)
     records = report.records["POSIX"].to_df()["counters"]

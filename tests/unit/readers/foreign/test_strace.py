@@ -423,6 +423,20 @@ def test_a_trace_without_births_says_that_threads_are_tasks(tmp_path):
     assert not any("shown as tasks" in note for note in run.notes)
 
 
+@pytest.mark.parametrize(("close", "count"), [("0", 1), ("-1 EBADF (Bad file descriptor)", 0)])
+def test_a_descriptor_that_is_not_open_is_of_no_unknown_file(tmp_path, close, count):
+    path = tmp_path / "log"
+    path.write_text(
+        '100 1700000000.000000 openat(AT_FDCWD</d>, "/d/a", O_RDONLY) = 3</d/a> <0.000010>\n'
+        f"100 1700000000.000100 close(7) = {close} <0.000010>\n"
+    )
+    run = ensembles.open(path)
+    assert run.reading.ranks.count.sum() == 2
+    assert [note for note in run.notes if "unknown files" in note] == [
+        "calls on unknown files (use strace -y): 1"
+    ] * count
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -135,6 +135,17 @@ def test_processes_without_calls_are_not_among_the_tasks_that_live_together():
     assert RunInfo("run", RunMetadata(2, 2, 0, (), [], processes, [])).live_together
 
 
+def test_most_tasks_at_one_moment_are_those_whose_lives_overlap():
+    lives = [(0, 1, 9), (1, 2, 5), (2, 5, 8), (3, 9, 12)]
+    processes = [
+        Process(rank=rank, host="n", pid=rank + 1, start_unix_ns=start, end_unix_ns=end)
+        for rank, start, end in lives
+    ]
+    found = RunInfo("run", RunMetadata(4, 4, 0, (), [], processes, []))
+    assert (found.most_alive, found.live_together) == (2, False)
+    assert RunInfo("run", RunMetadata(5, 5, 0, (), [], processes, [])).most_alive == 5  # one is not known
+
+
 def test_every_node_has_its_mounts(run):
     assert list(run.info.mounts) == ["node0", "node1"]
     assert run.info.mounts["node0"][1] == Mount("/home", "nfs4", "server:/export/home", 1048576)
