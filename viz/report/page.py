@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ensembles.answers.counters import counter_parts
 from ensembles.answers.diagnose import DiagnosisAnswer, answer_diagnosis, finding_facts
 from ensembles.answers.phases import PhasesAnswer, answer_phases
 from ensembles.diagnosis.diagnose import DiagnosisPass
@@ -52,7 +53,7 @@ from ensembles.viz.report.tables import (
     DATA_LOST,
     call_colours,
     call_table,
-    counters_shown,
+    counter_figures,
     facts,
     failed_table,
     headline,
@@ -170,7 +171,8 @@ def report_html(
     of the events. The page has it as JSON, in the element ``ensio-info``.
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    counted = counters_shown(run.info, information)
+    counters = None if information is None else information.get("counters")
+    counted = "" if counters is None else answer_html(counter_parts(counters), None, "")
     pictures: dict[str, Any] = counter_pictures(run.counters)
     counted_names = list(pictures)
     samples = run.surroundings()
@@ -219,16 +221,16 @@ def report_html(
         simulated=run.info.simulated,
         selected=selected,
         notes=run.notes,
-        facts=counted.facts or facts(run, summaries, information),
+        facts=facts(run, summaries, information) if counters is None else counter_figures(information or {}),
         data_lost=DATA_LOST,
         information=_script_text(information),
-        counted={name: answer_html(parts, 20, "ensio info") for name, parts in counted.tables.items()},
+        counted=keep_units(counted),
         counted_names=counted_names,
         durations_known=durations_known,
         calls=as_html(call_table(summaries)),
         waits=as_html(wait_table(summaries)),
         failed=as_html(failed_table(run, summaries.failed)),
-        missing=missing(run, summaries, bool(counted.tables)),
+        missing=missing(run, summaries, bool(counted)),
         single_calls=single_calls,
         requests=as_html(request_table(run, summaries.requests)),
         sites=sites_html(run, summaries.sites),
