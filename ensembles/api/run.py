@@ -2,7 +2,7 @@
 
 The rooms below take the classes from which these derive, and answer the questions in functions.
 
-In notebooks, a run shows how much and how fast, and a small histogram.
+In notebooks, a run shows what ``ensio info`` prints, and a small histogram.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from ensembles.model import events
 from ensembles.model.errors import EnsioError
 from ensembles.model.notebook_html import facts_html, notes_html
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.units import count_text
 from ensembles.passes.executors import Executor
 from ensembles.run import run
 from ensembles.run.filter_arguments import with_filters
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from ensembles.model.filters import Quantity
     from ensembles.run.tables import FileTotals, Order, RankTotals
     from ensembles.summaries.bysite import SiteTotals
-
-
-_MOST_CALLS = 3
-_LEAST_SHARE = 0.005
-"""Of the time in calls: functions with less would be 0 %."""
 
 
 class Events(events.Events):
@@ -146,8 +141,7 @@ class Run(run.Run):
         return map(Events._of, super().chunks(max_events, columns))
 
     def _repr_html_(self) -> str:
-        facts = _facts_html(self)  # It reads the run, which may add notes.
-        return self.info._repr_html_() + facts
+        return _answer_html(self)
 
     @with_filters
     def select(self, **filters: Unpack[Filters]) -> Events:
@@ -473,42 +467,22 @@ def open(
     return open_as(Run, path, workers, memory_bytes)
 
 
-def _facts_html(run: Run) -> str:
-    """Return the numbers of ``ensio info`` and the durations of the main calls; nothing for long runs."""
+def _answer_html(run: Run) -> str:
+    """Return the answer of ``ensio info`` and the durations of the main calls; of long runs, what ran."""
+    from ensembles.answers.info import answer_info
+    from ensembles.ensemble.display import durations_svg
+    from ensembles.ensemble.main_ensemble import ensemble_of
     from ensembles.run.headline import MOST_EVENTS
 
     if run.reading.most_events > MOST_EVENTS:
         text = f"up to {count_text(run.reading.most_events, 'call')}: ensio info reads them all"
-        return facts_html([("recorded", text)])
-    from ensembles.ensemble.display import durations_svg
-    from ensembles.ensemble.main_ensemble import ensemble_of
-    from ensembles.run.information import collect_information
-
+        return run.info._repr_html_() + facts_html([("recorded", text)])
     try:
-        information = collect_information(run)
+        shown = answer_info(run)._repr_html_()
     except EnsioError as error:
-        return facts_html([("not read", str(error))])
-    calls = count_text(information["recorded_calls"], "call")
-    facts = [
-        ("recorded", f"{calls} on {count_text(information['files'], 'file')}"),
-        ("run", seconds_text(information["run_s"])),
-        ("time in I/O, all tasks", seconds_text(information["io_time_s"])),
-    ]
-    for label, op in (("read", "read"), ("written", "write")):
-        each = information["transfers"][op]
-        rate = each["active_bytes_per_s"]
-        how_fast = "" if rate is None else f", {bytes_text(rate)}/s while data moved"
-        facts.append((label, bytes_text(each["bytes"]) + how_fast))
-    times_s = {name: each["time_s"] for name, each in information["calls"].items() if each["op"] != "wait"}
-    whole_s = sum(times_s.values())
-    most = sorted(times_s, key=lambda name: -times_s[name])[:_MOST_CALLS]
-    most = [name for name in most if times_s[name] >= _LEAST_SHARE * whole_s]
-    if whole_s > 0:
-        facts.append(
-            ("most time in", ", ".join(f"{name} {share_text(times_s[name] / whole_s)}" for name in most))
-        )
+        return run.info._repr_html_() + facts_html([("not read", str(error))])
     try:
         ensemble = ensemble_of(run)
     except EnsioError:  # No calls, or no durations, as in counters of other tools: there is no histogram.
-        return facts_html(facts)
-    return facts_html(facts) + durations_svg(ensemble) + notes_html(ensemble.left_out)
+        return shown
+    return shown + durations_svg(ensemble) + notes_html(ensemble.left_out)
