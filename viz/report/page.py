@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ensembles.answers.counters import counter_parts
 from ensembles.answers.diagnose import DiagnosisAnswer, answer_diagnosis, finding_facts
 from ensembles.answers.phases import PhasesAnswer, answer_phases
 from ensembles.diagnosis.diagnose import DiagnosisPass
@@ -53,7 +52,7 @@ from ensembles.viz.report.tables import (
     DATA_LOST,
     call_colours,
     call_table,
-    counter_figures,
+    counted,
     facts,
     failed_table,
     headline,
@@ -171,8 +170,7 @@ def report_html(
     of the events. The page has it as JSON, in the element ``ensio-info``.
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    counters = None if information is None else information.get("counters")
-    counted = "" if counters is None else answer_html(counter_parts(counters), None, "")
+    counted_facts, counted_parts = counted(information)
     pictures: dict[str, Any] = counter_pictures(run.counters)
     counted_names = list(pictures)
     samples = run.surroundings()
@@ -221,16 +219,16 @@ def report_html(
         simulated=run.info.simulated,
         selected=selected,
         notes=run.notes,
-        facts=facts(run, summaries, information) if counters is None else counter_figures(information or {}),
+        facts=counted_facts or facts(run, summaries, information),
         data_lost=DATA_LOST,
         information=_script_text(information),
-        counted=keep_units(counted),
+        counted=keep_units(answer_html(counted_parts, None, "")),
         counted_names=counted_names,
         durations_known=durations_known,
         calls=as_html(call_table(summaries)),
         waits=as_html(wait_table(summaries)),
         failed=as_html(failed_table(run, summaries.failed)),
-        missing=missing(run, summaries, bool(counted)),
+        missing=missing(run, summaries, bool(counted_parts)),
         single_calls=single_calls,
         requests=as_html(request_table(run, summaries.requests)),
         sites=sites_html(run, summaries.sites),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.answers.counters import counter_facts
+from ensembles.answers.counters import counter_facts, counter_parts
 from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.faces.html import answer_html
@@ -329,13 +329,16 @@ def _row(call: Call, found: Any, histogram: LogHistogram) -> list[Any]:
     return [call.name, found.n, found.mean_ns * 1e-9, *known, least_s, *quantiles_s, most_s]
 
 
-def counter_figures(information: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the key figures of a run with counters, as `facts` returns those of other runs."""
-    shown: list[tuple[str, str, str]] = []
+def counted(information: Mapping[str, Any] | None) -> tuple[list[tuple[str, str, str]], tuple[Part, ...]]:
+    """Return key figures, as `facts`, and tables of a run with counters; of others nothing."""
+    found = (information or {}).get("counters")
+    if not information or not found:
+        return [], ()
+    figures: list[tuple[str, str, str]] = []
     for label, said in counter_facts(information):
         meaning = cell(said, "")
         if not label:  # it belongs to the one before
-            label, _, before = shown.pop()
+            label, _, before = figures.pop()
             meaning = f"{before}; {meaning}"
-        shown.append((label, "", meaning))
-    return shown
+        figures.append((label, "", meaning))
+    return figures, tuple(counter_parts(found))
