@@ -17,8 +17,7 @@ from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Finding
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
-from ensembles.ensemble.main_ensemble import ensemble_of, tasks_of
-from ensembles.ensemble.main_group import main_group
+from ensembles.ensemble.main_ensemble import ensemble_of, main_group, tasks_of
 from ensembles.faces.html import answer_html
 from ensembles.faces.words import sentence
 from ensembles.files.atomic_write import atomic_write
