@@ -5,8 +5,8 @@ and wall time; wall time is meaningful on an idle machine only. For workers, the
 each; the longest one is the time of the pass with a processor for each worker.
 
 Job files of up to a billion calls, or of many processes in mode profile, are made of a job of two ranks: the
-record of the second rank is repeated, so that all ranks but the first refer to the same calls in the file. The
-file fits into memory, and every command decodes and counts all calls.
+record of the second rank is repeated, so that all ranks but the first refer to the same calls in the file.
+The file fits into memory, and every command decodes and counts all calls.
 """
 
 from __future__ import annotations
