@@ -5,9 +5,10 @@
  *
  * Each thread makes so many calls. Prints the thread CPU time of a call, the mean of the threads, and the CPU time of
  * the process until then, both in nanoseconds. If BENCH_FLOOR names a folder, each call is made between two readings of
- * the clock, and 48 bytes are stored into a growing shared mapping of a file in it: the floor of loops.h. With "hold"
- * it stays as it is until its standard input ends. `cyclic`: pwrite at offsets that go round. `open`: an open and a
- * close of the same file; `open-here`, `stat-here`: by a relative path.
+ * the clock, and 48 bytes are stored into a growing shared mapping of a file in it: the floor, as
+ * nothing that survives kill -9 can cost less. With "hold" it stays as it is until its standard input ends. `cyclic`:
+ * pwrite at offsets that go round. `open`: an open and a close of the same file; `open-here`, `stat-here`: by a
+ * relative path.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ensembles.ensemble.from_summary import refuse_sums
-from ensembles.ensemble.main_group import call_groups, main_group
+from ensembles.ensemble.main_ensemble import call_groups, main_group
 from ensembles.faces.answer import NOTABLE_PART, PlainAnswer
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events

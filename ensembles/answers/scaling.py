@@ -286,7 +286,7 @@ def _point(
 
 def _outermost(run: Run, direction: Direction, selection: Selection) -> dict[str, int]:
     """Return the bytes that outermost calls moved, by layer."""
-    from ensembles.ensemble.main_group import CallGroups
+    from ensembles.ensemble.main_ensemble import CallGroups
     from ensembles.passes.summary import ignoring_run
 
     moved: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 The rooms below take the classes from which these derive, and answer the questions in functions.
 
-In notebooks, a run shows how much and how fast, and a small histogram.
+In notebooks, a run shows what ``ensio info`` prints, and a small histogram.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from ensembles.model import events
 from ensembles.model.errors import EnsioError
 from ensembles.model.notebook_html import facts_html, notes_html
-from ensembles.model.units import MOST_NAMED, count_text
+from ensembles.model.units import count_text
 from ensembles.passes.executors import Executor
 from ensembles.run import run
 from ensembles.run.filter_arguments import with_filters
@@ -141,8 +141,7 @@ class Run(run.Run):
         return map(Events._of, super().chunks(max_events, columns))
 
     def _repr_html_(self) -> str:
-        facts = _facts_html(self)  # It reads the run, which may add notes.
-        return self.info._repr_html_() + facts
+        return _answer_html(self)
 
     @with_filters
     def select(self, **filters: Unpack[Filters]) -> Events:
@@ -468,26 +467,22 @@ def open(
     return open_as(Run, path, workers, memory_bytes)
 
 
-def _facts_html(run: Run) -> str:
-    """Return the numbers of ``ensio info`` and the durations of the main calls; nothing for long runs."""
+def _answer_html(run: Run) -> str:
+    """Return the answer of ``ensio info`` and the durations of the main calls; of long runs, what ran."""
+    from ensembles.answers.info import answer_info
+    from ensembles.ensemble.display import durations_svg
+    from ensembles.ensemble.main_ensemble import ensemble_of
     from ensembles.run.headline import MOST_EVENTS
 
     if run.reading.most_events > MOST_EVENTS:
         text = f"up to {count_text(run.reading.most_events, 'call')}: ensio info reads them all"
-        return facts_html([("recorded", text)])
-    from ensembles.answers.info import info_parts, until_calls
-    from ensembles.ensemble.display import durations_svg
-    from ensembles.ensemble.main_ensemble import ensemble_of
-    from ensembles.faces.html import answer_html
-    from ensembles.run.information import collect_information
-
+        return run.info._repr_html_() + facts_html([("recorded", text)])
     try:
-        parts = info_parts({**collect_information(run), "notes": []})
-        facts = answer_html(until_calls(parts), MOST_NAMED, "ensio info")
+        shown = answer_info(run)._repr_html_()
     except EnsioError as error:
-        return facts_html([("not read", str(error))])
+        return run.info._repr_html_() + facts_html([("not read", str(error))])
     try:
         ensemble = ensemble_of(run)
     except EnsioError:  # No calls, or no durations, as in counters of other tools: there is no histogram.
-        return facts
-    return facts + durations_svg(ensemble) + notes_html(ensemble.left_out)
+        return shown
+    return shown + durations_svg(ensemble) + notes_html(ensemble.left_out)

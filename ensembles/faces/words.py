@@ -147,19 +147,6 @@ WORDS = {
         "Those with the longest time in a layer come first; calls of a layer contain those of layers below "
         "it."
     ),
-    "counters.interfaces": (
-        "Files: all that the interface has counters of, also those that were only opened or asked for. Times "
-        "are summed over tasks. The rate is that by the slowest task, metadata included. Counted by {tool}."
-    ),
-    "counters.operations": "Calls, summed over tasks.",
-    "counters.access": (
-        "Sequential: at a higher offset than the call before; consecutive: where that ended. Two shares: of "
-        "reads / of writes."
-    ),
-    "counters.files_by_use": "A size is the end of the last byte that was read or written.",
-    "counters.by_file_system": (
-        "By POSIX and STDIO, which reach the storage; files of both count twice. Times are sums over tasks."
-    ),
     "counters.module": (
         "{name}: [{files:n file}][{objects:n dataset or variable}][, {read_only:count} only read]"
         "[, {write_only:count} only written][, {read_and_written:count} read and written]"

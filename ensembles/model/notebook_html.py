@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import MOST_NAMED, MOST_ROWS, bytes_text, count_text, seconds_text
+from ensembles.model.units import MOST_NAMED, bytes_text, count_text, seconds_text
 
 _WIDTH, _HEIGHT, _ROW = 320, 60, 28
 
@@ -34,25 +34,6 @@ def facts_html(facts: Iterable[tuple[str, str]]) -> str:
     """Return a table with a row for each name and its value."""
     rows = "".join(f"<tr><th>{escaped(what)}</th><td>{escaped(text)}</td></tr>" for what, text in facts)
     return f"<table>{rows}</table>"
-
-
-def table_html(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table with a head; of more than 20 rows, a sentence counts those that are left out.
-
-    Examples
-    --------
-    >>> from ensembles.model.notebook_html import table_html
-    >>> table_html(["n"], [["1"]] * 22).count("<td"), "and 2 more rows" in table_html(["n"], [["1"]] * 22)
-    (20, True)
-    """
-    lines = list(rows)
-    head = "".join(f"<th>{escaped(header)}</th>" for header in headers)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in line)}</tr>" for line in lines[:MOST_ROWS]
-    )
-    more = len(lines) - MOST_ROWS
-    rest = f"<p>and {count_text(more, 'more row')}</p>" if more > 0 else ""
-    return f"<table><tr>{head}</tr>{body}</table>{rest}"
 
 
 def notes_html(notes: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
 from ensembles.model.fields import plain
 from ensembles.model.holds import Holds
-from ensembles.model.units import MOST_ROWS, bytes_text, count_text
+from ensembles.model.units import MOST_ROWS, count_text
 
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
@@ -167,12 +167,6 @@ def main_interface(modules: Mapping[str, dict[str, Any]]) -> dict[str, Any] | No
     return next(
         (each for name, each in modules.items() if moved[name] >= least and each["rate"] is not None), None
     )
-
-
-def rate_text(module: Mapping[str, Any]) -> str:
-    """Format the data rate of a module of `counters_json`; empty if it is unknown."""
-    sign = "≥ " if module["rate_is_bound"] else ""
-    return "" if module["rate"] is None else f"{sign}{bytes_text(module['rate'])}/s"
 
 
 def _modules(run: RunInfo) -> list[ModuleCounters]:

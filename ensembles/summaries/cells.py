@@ -14,8 +14,7 @@ import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.events import COLUMNS, MISSING, Call, Events
-from ensembles.model.notebook_html import escaped, table_html
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import count_text
 from ensembles.passes.summary import Summary
 from ensembles.summaries.bins import (
     BIN_COUNT,
@@ -102,29 +101,6 @@ class CellSummary(Summary):
 
     def __repr__(self) -> str:
         return f"CellSummary: {count_text(self.count, 'call')} in {count_text(len(self), 'cell')}"
-
-    def _repr_html_(self) -> str:
-        sums = {
-            name: np.bincount(self.cells["call"], self.cells[name], len(self.calls))
-            for name in ("count", "errors", "moved", "time_ns")
-        }
-        longest_ns = np.full(len(self.calls), -1)
-        np.maximum.at(longest_ns, self.cells["call"], self.cells["max_ns"])
-        rows = [
-            (
-                self.calls[at].name,
-                self.calls[at].layer,
-                f"{sums['count'][at]:,.0f}",
-                f"{sums['errors'][at]:,.0f}" if sums["errors"][at] else "",
-                bytes_text(int(sums["moved"][at])) if sums["moved"][at] else "",
-                seconds_text(float(sums["time_ns"][at]) * 1e-9),
-                seconds_text(float(longest_ns[at]) * 1e-9) if longest_ns[at] >= 0 else "",
-            )
-            for at in np.argsort(-sums["time_ns"], kind="stable").tolist()
-            if sums["count"][at]
-        ]
-        headers = ("function", "layer", "calls", "failed", "bytes", "time", "longest")
-        return f"<p><b>{escaped(repr(self))}</b></p>{table_html(headers, rows)}"
 
     @property
     def count(self) -> int:

@@ -13,7 +13,7 @@ JOBS = min(4, len(os.sched_getaffinity(0)))
 @pytest.mark.long  # builds the laboratory once more
 def test_clang_links_all_programs_with_the_model():
     """Its objects for optimisation of whole programs are not what a linker reads without the option."""
-    programs = ("ensio-pfs", "ensio-pfs-state", "ensio-simulate", "ensio-bench-pfsmodel")
+    programs = ("ensio-pfs", "ensio-pfs-state", "ensio-simulate")
     folder = BUILD / "fuzz"  # which ./dev configures with clang
     done = subprocess.run(
         ["cmake", "--build", folder, f"-j{JOBS}", "--target", *programs], capture_output=True, text=True

@@ -21,7 +21,6 @@ from ensembles.files.readership import find_readership
 from ensembles.model import __version__
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import ratio_text, seconds_text
-from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.common.figures import plain, time_range
 from ensembles.viz.common.save import page_part, rendered
@@ -31,19 +30,10 @@ from ensembles.viz.pictures.trace_diagram import trace_diagram
 from ensembles.viz.report.data import ReportData
 from ensembles.viz.report.drawing import embed_pictures
 from ensembles.viz.report.page import checked_path
-from ensembles.viz.report.tables import facts, headline
+from ensembles.viz.report.tables import headline
 
 _TIMES = ("span_s", "critical_path_s", "io_time_s")
 """Times of whole runs whose factors come first."""
-
-_TOTAL_OF = {
-    "span": "span_s",
-    "I/O time": "io_time_s",
-    "written": "bytes_written",
-    "read": "bytes_read",
-    "calls": "calls",
-}
-"""Totals of runs that are key figures."""
 
 
 def write_comparison(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
@@ -74,15 +64,12 @@ def comparison_html(runs: Sequence[Run]) -> str:
     names = names_of(runs)
     data: list[ReportData] = []
     diagnoses: list[str] = []
-    figures: list[list[tuple[str, str, str]]] = []
     for run in runs:
         examination = DiagnosisPass(run)
         summaries, group = ReportData.from_run(run, examination.requests)
         data.append(summaries)
         diagnosis = answer_diagnosis(**vars(examination.evaluate(group)))
         diagnoses.append(answer_html(diagnosis.parts, 20, "ensio diagnose"))
-        information = None if summaries.sums is None else collect_information(run, summaries.sums)
-        figures.append(facts(run, summaries, information, ""))  # no table of failed calls
     pictures = _traces(names, data)
     traces = list(pictures)
     answer, minor = answer_comparisons(found), minor_kinds(found)
@@ -104,7 +91,6 @@ def comparison_html(runs: Sequence[Run]) -> str:
         longer=_longer(found[0]),
         words=answer_html(answer.parts, 50, "ensio compare"),
         pictured=pictured,
-        facts=_side_by_side(figures, found[0]),
         findings=list(zip(names, diagnoses, strict=True)),
         traces=traces,
         divisions=divisions,
@@ -167,25 +153,6 @@ def _factor(ratio: float | None) -> str:
         return ""
     text = ratio_text(ratio)
     return "equal" if text == "× 1" else text
-
-
-def _side_by_side(
-    figures: Sequence[list[tuple[str, str, str]]], found: Comparison
-) -> list[tuple[str, list[tuple[str, str]], str]]:
-    """Return the key figures by name: value and meaning of each run, and the factor between both."""
-    order = list(dict.fromkeys(name for each in figures for name, _, _ in each))
-    known = [{name: (value, meaning) for name, value, meaning in each} for each in figures]
-    totals = {total.what: total for total in found.run_totals}
-    rows = []
-    for name in order:
-        total = totals.get(_TOTAL_OF.get(name, ""))
-        label, factor = name, "" if total is None else _factor(total.ratios[0])
-        if name == "I/O time" and total is not None:
-            of = "summed over tasks" if any(one.tasks > 1 for one in found.differences) else "of the one task"
-            rows.append(("time in I/O", [(seconds_text(time_s), of) for time_s in total.typical], factor))
-            label, factor = "share in I/O", ""
-        rows.append((label, [each.get(name, ("none", "")) for each in known], factor))
-    return rows
 
 
 def _name(found: Comparison) -> str:

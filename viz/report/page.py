@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ensembles.answers.counters import counter_parts
 from ensembles.answers.diagnose import DiagnosisAnswer, answer_diagnosis, finding_facts
 from ensembles.answers.phases import PhasesAnswer, answer_phases
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Finding
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
-from ensembles.ensemble.main_ensemble import ensemble_of, tasks_of
-from ensembles.ensemble.main_group import main_group
+from ensembles.ensemble.main_ensemble import ensemble_of, main_group, tasks_of
 from ensembles.faces.html import answer_html
 from ensembles.faces.words import sentence
 from ensembles.files.atomic_write import atomic_write
@@ -52,7 +52,6 @@ from ensembles.viz.report.tables import (
     DATA_LOST,
     call_colours,
     call_table,
-    counter_tables,
     facts,
     failed_table,
     headline,
@@ -170,7 +169,8 @@ def report_html(
     of the events. The page has it as JSON, in the element ``ensio-info``.
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    counted = counter_tables(run.info)
+    counted = (information or {}).get("counters")
+    counted_parts = tuple(counter_parts(counted)) if counted else ()
     pictures: dict[str, Any] = counter_pictures(run.counters)
     counted_names = list(pictures)
     samples = run.surroundings()
@@ -222,13 +222,13 @@ def report_html(
         facts=facts(run, summaries, information),
         data_lost=DATA_LOST,
         information=_script_text(information),
-        counted={name: answer_html(parts, 20, "ensio info") for name, parts in counted.items()},
+        counted=keep_units(answer_html(counted_parts, None, "")),
         counted_names=counted_names,
         durations_known=durations_known,
         calls=as_html(call_table(summaries)),
         waits=as_html(wait_table(summaries)),
         failed=as_html(failed_table(run, summaries.failed)),
-        missing=missing(run, summaries, bool(counted)),
+        missing=missing(run, summaries, bool(counted_parts)),
         single_calls=single_calls,
         requests=as_html(request_table(run, summaries.requests)),
         sites=sites_html(run, summaries.sites),

@@ -1,6 +1,4 @@
-"""Texts and tables of the report: headline, key figures, calls, access sizes, moments of durations.
-
-Sections about counters that another tool kept."""
+"""Texts and tables of the report: headline, key figures, calls, access sizes, moments of durations."""
 
 from __future__ import annotations
 
@@ -12,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.answers.counters import file_parts, interface_table, rank_parts, target_parts
 from ensembles.answers.info import share_in_io, time_in_io
 from ensembles.answers.sites import site_parts
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.faces.html import answer_html
 from ensembles.faces.words import sentence
 from ensembles.model.events import Call
-from ensembles.model.run_info import RunInfo
 from ensembles.model.statement import Column, Part, Statement, Table
 from ensembles.model.units import S_PER_NS, bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.run.information import storage_lines
-from ensembles.structure.counters import counted_sums
 from ensembles.structure.libraries import bytes_below_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
@@ -68,10 +63,7 @@ def headline(run: Any) -> dict[str, str]:
 
 
 def facts(
-    run: Any,
-    summaries: ReportData,
-    information: dict[str, Any] | None = None,
-    of_failed: str = "; see Failed calls",
+    run: Any, summaries: ReportData, information: dict[str, Any] | None = None
 ) -> list[tuple[str, str, str]]:
     """Return the key figures at the top of the page: name, value and meaning of each."""
     table = summaries.table
@@ -102,7 +94,7 @@ def facts(
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     if information is not None and information["recorder"]:
         shown.append(("recorder", "slower", information["recorder"]))
-    failed = _failed_facts(run, summaries, of_failed)
+    failed = _failed_facts(run, summaries)
     lost = [each for each in failed if each[0] == DATA_LOST]  # nothing is more important
     shown = [*lost, *shown, *(each for each in failed if each not in lost)]
     if run.info.lost_calls:
@@ -115,7 +107,7 @@ def facts(
     return shown
 
 
-def _failed_facts(run: Any, summaries: ReportData, of_failed: str) -> list[tuple[str, str, str]]:
+def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
     """Return how many calls failed; those that only found that something is not there are not errors."""
     totals = summaries.table.totals
     failed = {call.name: each.errors for call, each in totals.items() if each.errors}
@@ -137,10 +129,10 @@ def _failed_facts(run: Any, summaries: ReportData, of_failed: str) -> list[tuple
     facts = []
     if others:
         name = DATA_LOST if lost_data_sentence(others, run.tasks) else "errors"
-        said = f"failed. {failure_sentences(others, run.tasks)[0]}{of_failed}"
+        said = f"failed. {failure_sentences(others, run.tasks)[0]}; see Failed calls"
         facts.append((name, count_text(sum(row["count"] for row in others), "call"), said))
     if searches:
-        said = f"{'. '.join(failure_sentences(searches, run.tasks))}{of_failed}"
+        said = f"{'. '.join(failure_sentences(searches, run.tasks))}; see Failed calls"
         facts.append(("not there", count_text(sum(row["count"] for row in searches), "call"), said))
     return facts
 
@@ -325,127 +317,3 @@ def _row(call: Call, found: Any, histogram: LogHistogram) -> list[Any]:
     shape = (found.std_ns * 1e-9, found.skewness, found.excess_kurtosis)
     known = ("–" if math.isnan(value) else value for value in shape)
     return [call.name, found.n, found.mean_ns * 1e-9, *known, least_s, *quantiles_s, most_s]
-
-
-def counter_tables(run: RunInfo) -> dict[str, tuple[Part, ...]]:
-    """Return what the report shows of the counters, by heading."""
-    counters = counted_sums(run)
-    said = Statement("counters.interfaces", {"tool": counters["tool"]})
-    tables: dict[str, tuple[Part, ...]] = {
-        "Interfaces": (interface_table(counters["modules"]), (said,)),
-        "Operations": (_operations(counters), (Statement("counters.operations"),)),
-        "Access": (_access(counters), (Statement("counters.access"),)),
-        "Files by use": (_files_by_use(run), (Statement("counters.files_by_use"),)),
-        "Data by file system": (_by_file_system(run), (Statement("counters.by_file_system"),)),
-        "Files of most time": tuple(file_parts(counters, 15)),
-        "Ranks of most time": tuple(rank_parts(counters, 15)),
-        "Storage targets": tuple(target_parts(counters, 15)),
-    }
-    return {name: parts for name, parts in tables.items() if isinstance(parts[0], Table) and len(parts[0])}
-
-
-_OPERATIONS = {
-    "open": ("OPENS", "INDEP_OPENS", "COLL_OPENS", "CREATES"),
-    "seek": ("SEEKS",),
-    "stat": ("STATS",),
-    "mmap": ("MMAPS",),
-    "sync": ("FSYNCS", "FDSYNCS", "SYNCS", "FLUSHES"),
-}
-"""Counters of each operation besides reads and writes."""
-
-
-def _operations(counters: dict[str, Any]) -> Table:
-    """Return the number of calls of each interface by operation; empty: the interface does not count it."""
-    rows = []
-    for name, module in counters["modules"].items():
-        row: list[Any] = [f"{module['layer']} ({name})", module["reads"], module["writes"]]
-        for counted in _OPERATIONS.values():
-            found = [module["totals"].get(each) for each in counted]
-            known = [int(each) for each in found if each is not None and each >= 0]
-            row.append(sum(known) if known else None)
-        rows.append(row)
-    units = {"interface": "", **dict.fromkeys(("read", "write", *_OPERATIONS), "count")}
-    return Table.of_rows("interface", units, rows)
-
-
-def _files_by_use(run: RunInfo) -> Table:
-    """Return the number and the sizes of the files that each interface only read, only wrote, or both."""
-    rows = []
-    for module in run.counters.modules.values():
-        files = module.by_file
-        reads, writes = files["bytes_read"] > 0, files["bytes_written"] > 0
-        kinds = {
-            "only read": reads & ~writes,
-            "only written": writes & ~reads,
-            "read and written": reads & writes,
-            "neither": ~reads & ~writes,
-        }
-        for what, chosen in kinds.items():
-            sizes = files["max_byte"][chosen & (files["max_byte"] >= 0)] + 1
-            if not chosen.any():
-                continue
-            known = (float(sizes.mean()), int(sizes.max())) if len(sizes) else (None, None)
-            rows.append((f"{module.layer} ({module.module})", what, int(chosen.sum()), *known))
-    units = {"interface": "", "files that were": "", "number": "count", "mean size": "bytes"}
-    return Table.of_rows("row", {**units, "largest": "bytes"}, rows)
-
-
-def _by_file_system(run: RunInfo) -> Table:
-    """Return files and bytes of each mount point, by the interfaces that reach the storage."""
-    sums: dict[str, list[float]] = {}
-    for module in run.counters.modules.values():
-        if module.layer not in ("posix", "stdio"):
-            continue
-        table = module.by_file
-        time_s = table["read_s"] + table["write_s"] + table["meta_s"]
-        columns = (table["bytes_read"], table["bytes_written"], time_s)
-        for number, *values in zip(table["file"].tolist(), *(each.tolist() for each in columns), strict=True):
-            name = _file_system(run, run.files[number])
-            mine = sums.setdefault(name, [0, 0, 0, 0.0])
-            sums[name] = [mine[0] + 1, *(old + new for old, new in zip(mine[1:], values, strict=True))]
-    rows = [(name, *values) for name, values in sorted(sums.items(), key=lambda item: -item[1][3])]
-    units = {"file system": "", "files": "count", "read": "bytes", "written": "bytes", "time": "s"}
-    return Table.of_rows("file system", units, rows)
-
-
-def _file_system(run: RunInfo, path: str) -> str:
-    if path in ("<STDIN>", "<STDOUT>", "<STDERR>"):
-        return "standard streams"
-    mount = run.filesystem_of(path)
-    return "unknown" if mount is None else f"{mount.point} ({mount.type})"
-
-
-def _access(counters: dict[str, Any]) -> Table:
-    rows = []
-    for name, module in counters["modules"].items():
-        calls = module["reads"] + module["writes"]
-        if not calls:
-            continue
-        posix = module["layer"] == "posix"
-        keys = ("file_misaligned", "memory_misaligned")
-        rows.append(
-            (
-                f"{module['layer']} ({name})",
-                module["reads"],
-                module["writes"],
-                *(_by_direction(module, what) for what in ("SEQ", "CONSEC")),
-                *(module[f"{key}_share"] if posix else None for key in keys),
-                ", ".join(
-                    f"{size_text(entry['bytes'])} × {entry['count']:,}"
-                    for entry in module["common_sizes"][:4]
-                ),
-            )
-        )
-    units = {"interface": "", "reads": "count", "writes": "count", "sequential": "", "consecutive": ""}
-    units |= dict.fromkeys(("misaligned in file", "misaligned in memory"), "share to 3 digits")
-    return Table.of_rows("interface", {**units, "common sizes": ""}, rows)
-
-
-def _by_direction(module: dict[str, Any], what: str) -> str:
-    """Return the share of the reads and that of the writes that continue the call before; "": not counted."""
-    shares = []
-    for direction in ("reads", "writes"):
-        count = module["totals"].get(f"{what}_{direction.upper()}")
-        if module[direction] and count is not None:
-            shares.append(share_text(min(count / module[direction], 1.0), None))
-    return " / ".join(shares)

@@ -11,7 +11,7 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
-from ensembles.ensemble import from_run, main_group
+from ensembles.ensemble import from_run, main_ensemble
 from ensembles.model.events import Call, Events
 from ensembles.run.selection import Selection
 
@@ -38,10 +38,10 @@ def events_of(*rows: tuple[str, int, int, int]) -> Events:
 
 def groups(
     *rows: tuple[str, int, int, int], parts: int = 1, outermost: bool = True
-) -> list[main_group.CallGroup]:
-    events, found = events_of(*rows), main_group.CallGroups(outermost)
+) -> list[main_ensemble.CallGroup]:
+    events, found = events_of(*rows), main_ensemble.CallGroups(outermost)
     for some in np.array_split(np.arange(len(events)), parts):
-        one = main_group.CallGroups(outermost)
+        one = main_ensemble.CallGroups(outermost)
         one.add(events[some])
         found.merge(one)
     return found.groups()
@@ -130,7 +130,7 @@ def test_calls_with_most_time_are_taken_and_named_where_they_move_no_bytes(tmp_p
     assert run.ensemble().n == 8
     # Times per MiB, and parts of calls, are of calls that move bytes.
     assert run.ensemble(per="MiB").n == run.ensemble(per="MiB", per_byte=True, op="write").n == 40
-    chosen, (note,) = main_group.main_group(run, Selection().for_run(run), transfers=True)
+    chosen, (note,) = main_ensemble.main_group(run, Selection().for_run(run), transfers=True)
     assert (chosen.layers, chosen.ops, chosen.sizes) == (("posix",), ("write",), ((1 << 20, 1 << 20),))
     assert f"Most time is in 8 x fsync, {share:.3g} %: --layer posix --call fsync" in note
     assert note.startswith("taken are 40 writes of 1.00 MiB")
@@ -141,12 +141,12 @@ def test_calls_that_wait_are_left_out_also_beside_calls_of_one_kind(
 ) -> None:
     """Nothing else was left out then, and the ensemble took the barriers too."""
     one_kind = groups(("pwrite", 0, 4096, 61), ("MPI_Barrier", 0, 0, 15))
-    monkeypatch.setattr(main_group, "call_groups", lambda run, selection: one_kind)
+    monkeypatch.setattr(main_ensemble, "call_groups", lambda run, selection: one_kind)
     whole = Selection().for_run(mixed)
-    chosen, notes = main_group.main_group(mixed, whole)
+    chosen, notes = main_ensemble.main_group(mixed, whole)
     assert (chosen.layers, chosen.ops, notes) == (("posix",), ("write",), [])
-    monkeypatch.setattr(main_group, "call_groups", lambda run, selection: one_kind[1:])
-    assert main_group.main_group(mixed, whole)[0].ops is None  # waiting only
+    monkeypatch.setattr(main_ensemble, "call_groups", lambda run, selection: one_kind[1:])
+    assert main_ensemble.main_group(mixed, whole)[0].ops is None  # waiting only
 
 
 def test_the_size_with_most_time_is_taken_not_that_with_the_bytes(tmp_path: Path) -> None:
@@ -165,6 +165,6 @@ def test_the_size_with_most_time_is_taken_not_that_with_the_bytes(tmp_path: Path
 
 
 def test_filters_that_choose_one_kind_leave_nothing_out(mixed: en.Run) -> None:
-    _, notes = main_group.main_group(mixed, Selection.parse(op="read").for_run(mixed))
+    _, notes = main_ensemble.main_group(mixed, Selection.parse(op="read").for_run(mixed))
     assert notes == []
     assert mixed.ensemble(op="read", size="4KiB", layer="posix").notes == []

@@ -13,7 +13,7 @@ from arrays_of import arrays_of
 from ensembles.answers.ordinals import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.ensemble.main_group import CallGroups
+from ensembles.ensemble.main_ensemble import CallGroups
 from ensembles.model.events import Call, Events
 from ensembles.model.layouts import Layouts
 from ensembles.model.lustre import Component, Striping

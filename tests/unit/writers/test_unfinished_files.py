@@ -8,9 +8,9 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.files.full_disk_file import FullDiskSafeFile
 from ensembles.run.collect import collect
 from ensembles.writers.tracefile import tracefile
+from ensembles.writers.tracefile.tracefile import FullDiskSafeFile
 
 EVENTS = 3000
 

@@ -16,9 +16,14 @@ from made_darshan_logs import START_S, MadeLog, Segment, counted_log, traced_log
 from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
+from ensembles.answers.counters import counter_parts
+from ensembles.faces.html import answer_html
 from ensembles.faces.words import sentence
 from ensembles.model.holds import Holds
+from ensembles.model.statement import Facts, Table
 from ensembles.model.units import bytes_text, share_text
+from ensembles.structure.counters import counted_sums
+from ensembles.viz.common.figures import keep_units
 from ensembles.viz.pictures.counters import counter_pictures
 
 pytestmark = pytest.mark.slow
@@ -205,9 +210,9 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
     page = (tmp_path / "report.html").read_text()
     assert "This run holds Darshan" in page
     assert "DXT_ENABLE_IO_TRACE=1" in page
-    headings = ("Interfaces", "Operations", "Files by use", "Files of most time", "counted_sizes_posix")
-    assert all(heading in page for heading in headings)
     run = en.open(tmp_path / "log")
+    assert "counted_sizes_posix" in page
+    assert keep_units(answer_html(counter_parts(counted_sums(run.info)), None, "")) in page
     assert f"<h1>I/O of {Path(run.info.command[0]).name}</h1>" in page  # the log has no program
     pictures = counter_pictures(run.counters)
     assert {"counted_sizes_mpiio", "counted_sizes_posix"} < set(pictures)
@@ -219,23 +224,17 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
 
 
 def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
-    from ensembles.viz.report.tables import counter_tables
-
     counted_log().write(tmp_path / "log")
     run = en.open(tmp_path / "log")
-    tables = counter_tables(run.info)
-    shown = {column.header: column.values for column in tables["Operations"][0].columns}
-    names = {"open": ("OPENS", "INDEP_OPENS", "COLL_OPENS"), "seek": ("SEEKS",), "stat": ("STATS",)}
-    uses = {column.header: column.values for column in tables["Files by use"][0].columns}
-    for at, (name, module) in enumerate(run.counters.modules.items()):
-        assert shown["interface"][at] == f"{module.layer} ({name})"
-        assert shown["write"][at] == module.by_file["writes"].sum()
-        for operation, counted in names.items():
-            known = [module.totals[each] for each in counted if each in module.totals]
-            assert shown[operation][at] == (sum(known) if known else None)
-        of_module = zip(uses["interface"], uses["number"], strict=True)
-        numbers = [count for interface, count in of_module if interface == shown["interface"][at]]
-        assert sum(numbers) == len(module.by_file["file"])
+    said = [part for part in counter_parts(counted_sums(run.info)) if isinstance(part, Facts)]
+    for (name, module), facts in zip(run.counters.modules.items(), said, strict=True):
+        calls = dict(facts.rows)["calls"]
+        for counted in ("OPENS", "INDEP_OPENS", "COLL_OPENS", "SEEKS", "STATS", "WRITES", "COLL_WRITES"):
+            if number := module.totals.get(counted):
+                assert f"{counted.lower().replace('_', ' ')} {number:,}" in calls
+        assert facts.title is not None
+        assert facts.title.values["name"] == name
+        assert facts.title.values["files"] == len(module.by_file["file"])
 
 
 def test_the_page_info_and_the_account_agree_on_bytes_and_share() -> None:
@@ -244,7 +243,7 @@ def test_the_page_info_and_the_account_agree_on_bytes_and_share() -> None:
 
     from ensembles.run.information import collect_information
     from ensembles.viz.report.data import ReportData
-    from ensembles.viz.report.tables import counter_tables, facts
+    from ensembles.viz.report.tables import facts
 
     (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
     run = en.open(path)
@@ -253,15 +252,24 @@ def test_the_page_info_and_the_account_agree_on_bytes_and_share() -> None:
     assert shown["written"] == bytes_text(information["bytes_written"])
     assert account is not None
     assert shown["I/O time"] == share_text(account.io_s / account.run_s, None)
-    # What a table leaves out is said below it.
-    tables = counter_tables(run.info)
-    notes = {name: " ".join(map(sentence, parts[1])) for name, parts in tables.items()}
-    assert notes["Files of most time"].startswith("The first 15 of 2,051 rows; ")
-    (named, *_) = (column.values for column in tables["Files of most time"][0].columns)
-    groups = [name for name, _ in itertools.groupby(named)]  # the layers of a file follow each other
-    assert len(set(groups)) == len(groups)
-    assert notes["Storage targets"].startswith("24 OSTs, that with the slowest files first")
-    assert notes["Ranks of most time"].startswith("The first 15 of 2,052 rows; ")
+
+
+def test_what_a_table_of_counters_leaves_out_is_said_below_it() -> None:
+    import darshan
+
+    (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
+    parts = list(counter_parts(counted_sums(en.open(path).info)))
+    notes = {
+        table.noun: " ".join(map(sentence, below))
+        for table, below in itertools.pairwise(parts)
+        if isinstance(table, Table) and isinstance(below, tuple)
+    }
+    assert notes["file"].startswith("The first 8 of 2,051 rows; ")
+    assert notes["OST"].startswith("24 OSTs, that with the slowest files first")
+    assert notes["rank"].startswith("The first 8 of 2,052 rows; ")
+    (files,) = [part for part in parts if isinstance(part, Table) and part.noun == "file"]
+    groups = [name for name, _ in itertools.groupby(files.columns[0].values)]
+    assert len(set(groups)) == len(groups)  # the layers of a file follow each other
 
 
 def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
@@ -278,24 +286,6 @@ def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
     for module, drawn, text in zip(modules, columns["slowest"], columns["text"], strict=True):
         assert np.isnan(drawn) == module.slowest_is_bound
         assert text.startswith("at most ") == module.slowest_is_bound
-
-
-def test_data_by_file_system_are_those_of_pydarshans_records() -> None:
-    import darshan
-
-    from ensembles.viz.report.tables import counter_tables
-
-    (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
-    (table, _) = counter_tables(en.open(path).info)["Data by file system"]
-    rows = {name: values for name, *values in zip(*(column.values for column in table.columns), strict=True)}
-    report = darshan.DarshanReport(str(path), read_all=True)
-    records = report.records["POSIX"].to_df()["counters"]
-    on_scratch = [report.name_records[each].startswith("/scratch1/") for each in records["id"]]
-    assert rows["/scratch1 (lustre)"][0] == sum(on_scratch) == 2048
-    assert rows["/scratch1 (lustre)"][2] == records["POSIX_BYTES_WRITTEN"][on_scratch].sum()
-    streams = report.records["STDIO"].to_df()["counters"]
-    stream = [report.name_records[each].startswith("<STD") for each in streams["id"]]
-    assert rows["standard streams"][0] == sum(stream)
 
 
 def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:

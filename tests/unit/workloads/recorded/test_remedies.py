@@ -14,7 +14,8 @@ from ensembles.workloads.recorded.plan_of_run import PlanOfRun
 from ensembles.workloads.recorded.remedies import remedy_named, written
 
 NAMES = ("posix.open", "posix.close", "posix.write", "posix.read", "posix.lseek", "posix.fsync", "posix.stat")
-KINDS = ("open", "close", "write", "read", "seek", "sync", "meta")
+NAMES += ("posix.ftruncate",)
+KINDS = ("open", "close", "write", "read", "seek", "sync", "meta", "meta")
 FILES = ("", "/data/a", "/data/b")
 GAP_NS, CALL_NS = 1000, 300
 
@@ -162,6 +163,12 @@ class TestPlacement:
         assert of(found, "write") == [(128, 100), (256, 100), (384, 100)]
         assert of(found, "read") == [(256, 60)]
         assert found.source[1:4].tolist() == [50, 150, 250]
+
+    def test_a_file_is_given_the_size_that_its_records_take(self):
+        found = remedy_named("align=128").apply(
+            made(OPEN, (0, "ftruncate", 1, -1, 300), *writes(3, 100), CLOSE)
+        )
+        assert of(found, "ftruncate") == [(-1, 356)]
 
     @pytest.mark.parametrize(
         "more", [(0, "write", 1, 120, 100), (0, "read", 1, 90, 100)], ids=["overlap", "across records"]
