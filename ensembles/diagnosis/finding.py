@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, Cause, cause_of
+from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, TRIALS, Cause, cause_of
 from ensembles.model.levels import A_TENTH, FEW
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -141,6 +141,14 @@ class Where:
         return ", ".join(parts) + (f"; called from {'; '.join(named)}" if named else "")
 
 
+class Gain(NamedTuple):
+    """By how much a run would be shorter, s: a 90 % interval, and the best estimate (None: not known)."""
+
+    low_s: float
+    high_s: float
+    likely_s: float | None = None
+
+
 @dataclass(frozen=True)
 class Finding:
     """One cause of slow I/O.
@@ -234,10 +242,21 @@ class Finding:
         return cause_of(self.id)
 
     @property
-    def proposed_trial(self) -> str:
-        """Remedy of ``ensio try`` for its cause; ``""``: none."""
-        trials = self.kind.trials
-        return trials.get(self.where.op or "", trials.get("", ""))
+    def gain(self) -> Gain | None:
+        """The gain with its best estimate, if that is known and within the interval; None: not known."""
+        if self.gain_s is None:
+            return None
+        likely_s = min(self.likely_s if self.share_s is None else self.share_s, self.likely_s)
+        is_known = likely_s > 0 and self.gain_s[0] <= likely_s <= self.gain_s[1]
+        return Gain(*self.gain_s, likely_s if is_known else None)
+
+    @property
+    def proposed_trials(self) -> tuple[str, ...]:
+        """Remedies of ``ensio try`` for its cause: that of the operation of its calls, or all of several."""
+        trials = self.kind.trials or TRIALS.get(self.kind.principle, {})
+        if self.where.op is None:
+            return tuple(dict.fromkeys(trials.values()))
+        return tuple(trials[op] for op in (self.where.op, "") if op in trials)[:1]
 
     @property
     def weight(self) -> tuple[int, float, float]:
