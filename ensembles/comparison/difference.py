@@ -60,7 +60,8 @@ class ReadRun:
     steps_s: list[float] = field(default_factory=list)
     # By how much findings make the run longer, by their ids; empty: not diagnosed
     causes_s: dict[str, float] = field(default_factory=dict)
-    recorder: str = ""  # What recorded it, and which layers; runs of others may lack some; ``""``: not known
+    recorder: str = ""  # What recorded it, without its version, and which layers; ``""``: not known
+    layers: frozenset[str] = frozenset()  # Layers whose calls it holds, if the program makes any
 
 
 @dataclass(frozen=True)
