@@ -113,7 +113,7 @@ class Loss:
             before, after = (f"{number_text(each, 6)}" for each in self.calls)
             told.append(f"{after} calls{of[1]} instead of {before}{of[0]}")
         sign = "-" if self.loss_s < 0 else "+"
-        how = ", ".join(told) or ("new" if self.after_s else "none")
+        how = ", ".join(told) or ("new" if self.after_s else "gone")
         return f"{self.id} {sign}{seconds_text(abs(self.loss_s))} ({how})"
 
 

@@ -26,6 +26,9 @@ SEVERITIES = ("note", "warning", "critical")
 FROM_SHARE = {"warning": 0.02, "critical": 0.10}
 """Least cost of a severity, as a share of the run (`ensembles.run.run.Run.length_s`)."""
 
+_KINDS = {(None, "meta"): "metadata calls", ("stdio", "sync"): "flushes"}
+"""Names of operations, perhaps of a layer, other than the plural of the word."""
+
 LIKELY_COUNTS = 1 / 3
 """Part of the best estimate of a gain that counts as if it were certain."""
 
@@ -113,7 +116,7 @@ class Where:
         }
 
     def __str__(self) -> str:
-        kind = "metadata calls" if self.op == "meta" else f"{self.op or 'call'}s"
+        kind = _KINDS.get((self.layer, self.op), _KINDS.get((None, self.op), f"{self.op or 'call'}s"))
         what = kind + (f" ({', '.join(self.calls)})" if self.calls else "")
         parts = [what + (f" {some_spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
