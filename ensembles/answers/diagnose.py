@@ -263,6 +263,7 @@ def statement_of(gain: Gain | None, *, is_whole: bool = False) -> Statement:
     if gain is None:
         return Statement("diagnose.gain_unknown")
     low_s, high_s, likely_s = gain
+    values: dict[str, Any]
     if high_s < 0:
         values = {"low_s": -high_s, "high_s": -low_s, "likely_s": likely_s and -likely_s}
         return Statement("diagnose.gain_longer", values)

@@ -300,7 +300,7 @@ def _seen_by_all(groups: Sequence[Sequence[ReadRun]]) -> tuple[Sequence[Sequence
         mine = {layer for layer, _ in run.calls.time_s}
         held.setdefault(run.recorder, set()).update(run.layers, mine)
         used |= mine
-    unseen = used.difference(set.intersection(*held.values()))
+    unseen = {layer for layer in used if any(layer not in mine for mine in held.values())}
     if len(held) < 2 or "" in held or not unseen:
         return groups, []
     if "stdio" in unseen and max(_share_of_streams(run) for group in groups for run in group) > LITTLE:

@@ -26,7 +26,10 @@ SEVERITIES = ("note", "warning", "critical")
 FROM_SHARE = {"warning": 0.02, "critical": 0.10}
 """Least cost of a severity, as a share of the run (`ensembles.run.run.Run.length_s`)."""
 
-_KINDS = {(None, "meta"): "metadata calls", ("stdio", "sync"): "flushes"}
+_KINDS: dict[tuple[str | None, str | None], str] = {
+    (None, "meta"): "metadata calls",
+    ("stdio", "sync"): "flushes",
+}
 """Names of operations, perhaps of a layer, other than the plural of the word."""
 
 LIKELY_COUNTS = 1 / 3
