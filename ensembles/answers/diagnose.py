@@ -8,8 +8,7 @@ from typing import Any
 
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
-from ensembles.diagnosis.finding import Diagnosis, Finding, is_open
-from ensembles.diagnosis.limits import FAR
+from ensembles.diagnosis.finding import Diagnosis, Finding, Gain, is_open
 from ensembles.diagnosis.principles import (
     LATE_TASK,
     RATE,
@@ -244,6 +243,8 @@ def finding_facts(finding: Finding, cause: str = "", *, is_whole: bool = False) 
     rows.append(("advice", finding.advice))
     if finding.trial:
         rows.append(("try", Statement("diagnose.try", {"remedy": finding.trial})))
+    elif not finding.is_symptom and finding.id != "not-io":
+        rows.append(("try", Statement("diagnose.no_try")))
     if finding.symptoms:
         rows.append(("explains", ", ".join(finding.symptoms)))
     return Facts(rows, Statement("diagnose.finding", head | {"cause": cause}), width=10, indent=2)
@@ -264,22 +265,29 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     >>> sentence(gain_of(wide, is_whole=False))
     'Up to 2.90 s shorter, 692 ms by the best estimate'
     """
-    if finding.gain_s is None:
+    return statement_of(finding.gain, is_whole=is_whole)
+
+
+def statement_of(gain: Gain | None, *, is_whole: bool = False) -> Statement:
+    """Say by how much a run would be shorter, or longer, with the best estimate where it says more."""
+    if gain is None:
         return Statement("diagnose.gain_unknown")
-    low_s, high_s = finding.gain_s
-    likely_s = min(finding.share_s or 0.0, finding.likely_s)
-    likely_s *= low_s <= likely_s <= high_s
-    is_other = likely_s > 0 and seconds_text(likely_s) != seconds_text(high_s)
-    open_ = is_open(finding.gain_s)
-    values: dict[str, Any] = {
-        "is_whole": is_whole,
-        "high_s": high_s,
-        "likely_s": likely_s if is_other and (open_ or high_s >= FAR * low_s) else None,
-    }
+    low_s, high_s, likely_s = gain
+    values: dict[str, Any]
+    if high_s < 0:
+        values = {"low_s": -high_s, "high_s": -low_s, "likely_s": likely_s and -likely_s}
+        return Statement("diagnose.gain_longer", values)
+    if low_s < 0:
+        how = "shorter" if (likely_s or 0.0) >= 0 else "longer"
+        values = {"longer_s": -low_s, "shorter_s": high_s, "likely_s": likely_s and abs(likely_s), "how": how}
+        return Statement("diagnose.gain_either", values)
+    open_ = is_open((low_s, high_s))
+    is_other = likely_s and seconds_text(likely_s) != seconds_text(high_s)
+    values = {"is_whole": is_whole, "high_s": high_s, "likely_s": likely_s if is_other else None}
     if open_ and likely_s and is_open((likely_s, high_s)):
         return Statement("diagnose.gain_likely", values, likely_s)
     if open_:
-        return Statement("diagnose.gain_open", values, likely_s)
+        return Statement("diagnose.gain_open", values, likely_s or 0.0)
     values["low_s"] = None if seconds_text(low_s) == seconds_text(high_s) else low_s
     return Statement("diagnose.gain", values, likely_s or low_s)
 

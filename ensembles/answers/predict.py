@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ensembles.diagnosis.finding import is_open
+from ensembles.answers.diagnose import statement_of
 from ensembles.faces.answer import Answer
 from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.finding import Diagnosis, Finding
+    from ensembles.diagnosis.finding import Diagnosis, Finding, Gain
 
 LEVEL = 0.9
 """Level of the interval of a prediction, and least coverage of that of a measured gain."""
@@ -25,8 +25,8 @@ class PredictionAnswer(Answer):
     Attributes
     ----------
     run, remedy : str
-    gain_s : (float, float) or None
-        Its interval, s; None: refused.
+    gain : Gain or None
+        None: refused.
     finding : str
         Id of the finding whose gain it is or, where it is refused, whose calls the remedy does not change;
         ``""``: it is computed from the times of calls.
@@ -40,7 +40,7 @@ class PredictionAnswer(Answer):
 
     run: str
     remedy: str
-    gain_s: tuple[float, float] | None
+    gain: Gain | None
     finding: str = ""
     calibration: str = ""
     unknown: str = ""
@@ -59,41 +59,30 @@ class PredictionAnswer(Answer):
     def parts(self) -> tuple[Part, ...]:
         """The interval and the assumption in one line, or what would tell."""
         values: dict[str, Any] = {"remedy": self.remedy, "call": self.unknown, "finding": self.finding}
-        if self.gain_s is None:
+        if self.gain is None:
             return ((Statement("predict.unchanged" if self.finding else "predict.refused", values),),)
-        values |= {"gain": interval_of(self.gain_s), "assumption": self.assumption}
-        return ((Statement("predict.result", values, max(self.gain_s[0], 0.0)),),)
+        values |= {"gain": statement_of(self.gain), "assumption": self.assumption}
+        return ((Statement("predict.result", values, max(self.gain.low_s, 0.0)),),)
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio predict --json``."""
-        refused = self.gain_s is None
+        gain = self.gain
         return {
             "run": self.run,
             "remedy": self.remedy,
-            "gain_s": None if self.gain_s is None else list(self.gain_s),
-            "median_s": None if self.gain_s is None else sum(self.gain_s) / 2,
+            "gain_s": None if gain is None else [gain.low_s, gain.high_s],
+            "median_s": None if gain is None else gain.likely_s,
             "level": LEVEL,
             "finding": self.finding or None,
-            "assumptions": "" if refused else sentence(self.assumption),
-            "refused": str(self).strip() if refused else None,
+            "assumptions": "" if gain is None else sentence(self.assumption),
+            "refused": str(self).strip() if gain is None else None,
         }
-
-
-def interval_of(gain_s: tuple[float, float]) -> Statement:
-    """Say by how much a run would be shorter or longer."""
-    low, high = gain_s
-    if high < 0:
-        return Statement("predict.longer", {"low": -high, "high": -low})
-    if low < 0:
-        return Statement("predict.either", {"longer": -low, "shorter": high})
-    open_ = is_open(gain_s)
-    return Statement("predict.shorter", {"low": None if open_ else low, "high": high, "is_open": open_})
 
 
 def predict(
     found: Diagnosis,
     remedy: str,
-    by_calls: tuple[float, float] | str,
+    by_calls: Gain | str,
     is_changed: Callable[[Finding], bool],
     calibration: str = "",
 ) -> PredictionAnswer:
@@ -104,7 +93,7 @@ def predict(
     found : Diagnosis
         Of the run. Its gain of the finding that the remedy mends is the prediction, unless there is a
         calibration. A remedy of findings whose calls it does not change in this run is refused.
-    by_calls : (float, float) or str
+    by_calls : Gain or str
         The same by the times of calls, or the call whose time is not known.
     is_changed : callable
         Whether the remedy changes the calls that a finding concerns.
@@ -112,13 +101,16 @@ def predict(
         Path of the run that these times are of; ``""``: the run itself.
     """
     kind = remedy.partition("=")[0]
-    mine = [each for each in found.findings if each.gain_s and each.proposed_trial.partition("=")[0] == kind]
+    mine = [
+        each
+        for each in found.findings
+        if each.gain_s
+        and kind
+        in [name.partition("=")[0] for name in ([each.trial] if each.trial else each.proposed_trials)]
+    ]
     if mine and not calibration:
         finding = next(filter(is_changed, mine), None)
-        gain_s, name = (None, mine[0].id) if finding is None else (finding.gain_s, finding.id)
-        return PredictionAnswer(run=found.run, remedy=remedy, gain_s=gain_s, finding=name)
-    known = None if isinstance(by_calls, str) else by_calls
-    unknown = by_calls if isinstance(by_calls, str) else ""
-    return PredictionAnswer(
-        run=found.run, remedy=remedy, gain_s=known, calibration=calibration, unknown=unknown
-    )
+        gain, name = (None, mine[0].id) if finding is None else (finding.gain, finding.id)
+        return PredictionAnswer(run=found.run, remedy=remedy, gain=gain, finding=name)
+    gain, unknown = (None, by_calls) if isinstance(by_calls, str) else (by_calls, "")
+    return PredictionAnswer(run=found.run, remedy=remedy, gain=gain, calibration=calibration, unknown=unknown)

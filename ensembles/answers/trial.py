@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ensembles.answers.predict import LEVEL, interval_of
+from ensembles.answers.diagnose import statement_of
+from ensembles.answers.predict import LEVEL
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.faces.answer import Answer
@@ -16,7 +17,7 @@ from ensembles.faces.words import sentence
 from ensembles.model.statement import Part, Statement, Table
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.finding import Diagnosis
+    from ensembles.diagnosis.finding import Diagnosis, Gain
     from ensembles.run.run import Run
 
 _LEAST_PAIRS = 5
@@ -39,8 +40,8 @@ class TrialAnswer(Answer):
         The same of each replay without the remedy, in their order.
     pairs_s : tuple of (float, float)
         Replays without the remedy and with it, which followed each other.
-    predicted_s : (float, float) or None
-        Gain by the finding of ``ensio diagnose`` whose remedy it is; None: there is no such finding.
+    predicted : Gain or None
+        That of the finding of ``ensio diagnose`` whose remedy it is; None: there is no such finding.
     finding : str
         Its id.
     same_contents : bool or None
@@ -63,7 +64,7 @@ class TrialAnswer(Answer):
     recorded_range_s: tuple[tuple[float, float], ...]
     control_s: tuple[tuple[float, float], ...]
     pairs_s: tuple[tuple[float, float], ...] = ()
-    predicted_s: tuple[float, float] | None = None
+    predicted: Gain | None = None
     finding: str = ""
     same_contents: bool | None = None
     calls: tuple[int, int] = (0, 0)
@@ -102,7 +103,7 @@ class TrialAnswer(Answer):
         (low, high), gain_s = self.interval_s, self.gain_s
         values = {
             "remedy": self.remedy,
-            "predicted": None if self.predicted_s is None else interval_of(self.predicted_s),
+            "predicted": None if self.predicted is None else statement_of(self.predicted),
             "gain": abs(gain_s),
             "how": "shorter" if gain_s >= 0 else "longer",
             "low": math.copysign(1, gain_s) * (low if gain_s >= 0 else high),
@@ -136,7 +137,7 @@ class TrialAnswer(Answer):
             "run": self.run,
             "with": self.remedy,
             "refused": None if self.refused is None else sentence(self.refused),
-            "predicted_s": None if self.predicted_s is None else list(self.predicted_s),
+            "predicted_s": None if self.predicted is None else list(self.predicted[:2]),
             "finding": self.finding or None,
             "gain_s": list(self.interval_s) if is_known else None,
             "median_s": self.gain_s if is_known else None,

@@ -42,13 +42,14 @@ def execute(args: argparse.Namespace) -> int:
     remedy = remedy_named(args.remedy)
     before = read_accesses(open_as(Run, args.run))
     found = predicted(args, before, remedy.apply(before))
-    return show(args, found) or int(found.gain_s is None)
+    return show(args, found) or int(found.gain is None)
 
 
 def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> PredictionAnswer:
     """Predict the gain of a run whose calls, and those with the remedy, are read."""
     from ensembles.answers.predict import predict
     from ensembles.diagnosis.diagnose import diagnose
+    from ensembles.diagnosis.finding import Gain
     from ensembles.diagnosis.trials import changes
     from ensembles.model.levels import A_TENTH
     from ensembles.run.open import open_as
@@ -59,7 +60,10 @@ def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> Pr
     measured = read_accesses(open_as(Run, args.calibration)) if args.calibration else before
     by_calls = gain_s(before, after, costs_of(measured), A_TENTH)
     run = open_as(Run, args.run)
-    calibration = args.calibration or ""
     return predict(
-        diagnose(run), args.remedy, by_calls, lambda each: changes(run, each, before, after), calibration
+        diagnose(run),
+        args.remedy,
+        by_calls if isinstance(by_calls, str) else Gain(*by_calls),
+        lambda each: changes(run, each, before, after),
+        args.calibration or "",
     )

@@ -81,7 +81,7 @@ def execute(args: argparse.Namespace) -> int:
         rounds = _Rounds(whole, changed, records)
         run = open_as(Run, args.run)
         found = rounds.measure(args, remedy, run)
-        if args.db and found.refused is None and found.predicted_s is not None:
+        if args.db and found.refused is None and found.predicted is not None:
             rounds.keep(args, found)
     status = show(args, found)
     return status or int(found.refused is not None or found.same_contents is False)
@@ -160,7 +160,7 @@ class _Rounds:
             recorded_range_s=recorded_range_s,
             control_s=tuple(control),
             pairs_s=tuple(pairs),
-            predicted_s=prediction.gain_s,
+            predicted=prediction.gain,
             finding=prediction.finding,
             same_contents=self.contents["without"] == self.contents["with"] if pairs else None,
             calls=(len(self.whole.found), len(self.changed.found)),
@@ -180,7 +180,7 @@ class _Rounds:
             "run": args.run,
             "with": found.remedy,
             "file-system": "" if system is None else system.type,
-            "predicted_s": " ".join(map(repr, found.predicted_s or ())),
+            "predicted_s": " ".join(map(repr, (found.predicted or ())[:2])),
             "measured_s": repr(found.gain_s),
         }
         open_history(args, first=args.run).add(RunRecord.of_run(replay), "ensio try", labels)

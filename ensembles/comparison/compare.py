@@ -10,7 +10,16 @@ from ensembles.comparison.compare_samples import compare_kinds, compare_samples,
 from ensembles.comparison.difference import ReadRun, make_differences, times_and_calls, times_of_kinds
 from ensembles.comparison.hypothesis_tests import LEVEL, compute_run_tests, has_repetitions
 from ensembles.comparison.report import Comparison, Group
-from ensembles.comparison.times import MARGIN, Total, kinds_to_test, make_total, sums_of_run, totals_of_runs
+from ensembles.comparison.times import (
+    MARGIN,
+    OF_PROCESSES,
+    ComparedSums,
+    Total,
+    kinds_to_test,
+    make_total,
+    sums_of_run,
+    totals_of_runs,
+)
 from ensembles.comparison.units import (
     WAITS_FOR_TASKS,
     ComparedCalls,
@@ -29,6 +38,7 @@ from ensembles.comparison.verdict import (
 )
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
+from ensembles.model.holds import layers_held
 from ensembles.model.levels import LITTLE
 from ensembles.model.units import count_text
 from ensembles.run.filter_arguments import with_filters
@@ -159,7 +169,7 @@ def read_run(
         for op, sums in run.info.flights.items()
         if sums.requests
     ]
-    layers = [value for name, value in run.info.environment.items() if name == "ENSIO_LAYERS"]
+    chosen = run.info.environment.get("ENSIO_LAYERS", "")
     return ReadRun(
         run.path,
         calls,
@@ -168,7 +178,8 @@ def read_run(
         posts_of_run(run, selection),
         step_times_s(run) if with_steps else [],
         _causes_s(run) if with_causes else {},
-        " with ENSIO_LAYERS=".join((run.info.recorder, *layers)),
+        run.info.recorder.partition(" ")[0] + f" with ENSIO_LAYERS={chosen}" * bool(chosen),
+        layers_held(run.calls, chosen),
     )
 
 
@@ -282,20 +293,41 @@ def compare_read_runs(
 
 
 def _seen_by_all(groups: Sequence[Sequence[ReadRun]]) -> tuple[Sequence[Sequence[ReadRun]], list[str]]:
-    """Leave out the calls of layers that only some of the recorders saw, and say so."""
-    recorders = dict.fromkeys(run.recorder for group in groups for run in group)
-    layers = [{layer for run in group for layer, _ in run.calls.time_s} for group in groups]
-    unseen = layers[0].union(*layers) - layers[0].intersection(*layers)
-    if len(recorders) < 2 or "" in recorders or not unseen:
+    """Leave out what only some of the recorders see: calls of layers, and sums over all calls. Say so."""
+    held: dict[str, set[str]] = {}
+    used: set[str] = set()
+    for run in (run for group in groups for run in group):
+        mine = {layer for layer, _ in run.calls.time_s}
+        held.setdefault(run.recorder, set()).update(run.layers, mine)
+        used |= mine
+    unseen = {layer for layer in used if any(layer not in mine for mine in held.values())}
+    if len(held) < 2 or "" in held or not unseen:
         return groups, []
-    said = (
-        f"calls of {' and '.join(sorted(unseen))} are left out: {' and '.join(recorders)} do not all see them"
+    if "stdio" in unseen and max(_share_of_streams(run) for group in groups for run in group) > LITTLE:
+        unseen.add("posix")  # a recorder that does not see streams sees the calls inside of them
+    said = f"calls of {' and '.join(sorted(unseen))} are left out: {' and '.join(held)} do not all see them"
+    if unseen >= used:
+        raise EnsioError(f"{said}: record all runs with one of these")
+    return [[_without_layers(run, unseen) for run in group] for group in groups], [said]
+
+
+def _share_of_streams(run: ReadRun) -> float:
+    times_s = run.calls.time_s
+    streams_s = sum(time_s for (layer, _), time_s in times_s.items() if layer == "stdio")
+    return streams_s / max(sum(times_s.values()), 1e-9)
+
+
+def _without_layers(run: ReadRun, layers: set[str]) -> ReadRun:
+    times_s = {key: time_s for key, time_s in run.calls.time_s.items() if key[0] not in layers}
+    totals = {name: value for name, value in run.sums.totals.items() if name in OF_PROCESSES}
+    moved = {key: sums for key, sums in run.sums.moved.items() if key[0] not in layers}
+    return replace(
+        run,
+        calls=replace(run.calls, time_s=times_s),
+        sums=ComparedSums(totals, moved),
+        steps_s=[],
+        causes_s={},
     )
-    seen = [[{k: t for k, t in run.calls.time_s.items() if k[0] not in unseen} for run in g] for g in groups]
-    return [
-        [replace(run, calls=replace(run.calls, time_s=times_s)) for run, times_s in zip(*each, strict=True)]
-        for each in zip(groups, seen, strict=True)
-    ], [said]
 
 
 def _totals_of_kind(

@@ -60,7 +60,8 @@ class ReadRun:
     steps_s: list[float] = field(default_factory=list)
     # By how much findings make the run longer, by their ids; empty: not diagnosed
     causes_s: dict[str, float] = field(default_factory=dict)
-    recorder: str = ""  # What recorded it, and which layers; runs of others may lack some; ``""``: not known
+    recorder: str = ""  # What recorded it, without its version, and which layers; ``""``: not known
+    layers: frozenset[str] = frozenset()  # Layers whose calls it holds, if the program makes any
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Loss:
             before, after = (f"{number_text(each, 6)}" for each in self.calls)
             told.append(f"{after} calls{of[1]} instead of {before}{of[0]}")
         sign = "-" if self.loss_s < 0 else "+"
-        how = ", ".join(told) or ("new" if self.after_s else "none")
+        how = ", ".join(told) or ("new" if self.after_s else "gone")
         return f"{self.id} {sign}{seconds_text(abs(self.loss_s))} ({how})"
 
 

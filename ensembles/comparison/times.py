@@ -269,6 +269,9 @@ FEWEST_FREEDOM = 3
 MARGIN = A_TENTH
 """Largest relative change that counts as no change."""
 
+OF_PROCESSES = ("tasks", "tasks_at_once", "unended", "run_time_s", "span_s")
+"""Totals of a run that do not depend on which of its calls are recorded."""
+
 OF_IO = ("critical_path_s", "slowest_task_s", "io_time_s")
 """Times of whole runs that fail ``--fail-on`` if they are longer."""
 

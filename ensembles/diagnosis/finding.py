@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ensembles.diagnosis.account import Account, Entry
-from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, RECORDED, Cause, cause_of
+from ensembles.diagnosis.principles import CALLS, OTHERS, OUTSIDE, RECORDED, TRIALS, Cause, cause_of
 from ensembles.model.levels import A_TENTH, FEW, WORTH_NAMING
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.spans import find_spans, some_spans_text, spans_text
@@ -25,6 +25,12 @@ SEVERITIES = ("note", "warning", "critical")
 
 FROM_SHARE = {"warning": WORTH_NAMING, "critical": A_TENTH}
 """Least cost of a severity, as a share of the run (`ensembles.run.run.Run.length_s`)."""
+
+_KINDS: dict[tuple[str | None, str | None], str] = {
+    (None, "meta"): "metadata calls",
+    ("stdio", "sync"): "flushes",
+}
+"""Names of operations, perhaps of a layer, other than the plural of the word."""
 
 LIKELY_COUNTS = 1 / 3
 """Part of the best estimate of a gain that counts as if it were certain."""
@@ -113,7 +119,7 @@ class Where:
         }
 
     def __str__(self) -> str:
-        kind = "metadata calls" if self.op == "meta" else f"{self.op or 'call'}s"
+        kind = _KINDS.get((self.layer, self.op), _KINDS.get((None, self.op), f"{self.op or 'call'}s"))
         what = kind + (f" ({', '.join(self.calls)})" if self.calls else "")
         parts = [what + (f" {some_spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
@@ -139,6 +145,14 @@ class Where:
         if named:
             named[0] = f"{named[0][:-1]} of the time)"
         return ", ".join(parts) + (f"; called from {'; '.join(named)}" if named else "")
+
+
+class Gain(NamedTuple):
+    """By how much a run would be shorter, s: a 90 % interval, and the best estimate (None: not known)."""
+
+    low_s: float
+    high_s: float
+    likely_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -235,10 +249,21 @@ class Finding:
         return cause_of(self.id)
 
     @property
-    def proposed_trial(self) -> str:
-        """Remedy of ``ensio try`` for its cause; ``""``: none."""
-        trials = self.kind.trials
-        return trials.get(self.where.op or "", trials.get("", ""))
+    def gain(self) -> Gain | None:
+        """The gain with its best estimate, if that is known and within the interval; None: not known."""
+        if self.gain_s is None:
+            return None
+        likely_s = min(self.likely_s if self.share_s is None else self.share_s, self.likely_s)
+        is_known = likely_s > 0 and self.gain_s[0] <= likely_s <= self.gain_s[1]
+        return Gain(*self.gain_s, likely_s if is_known else None)
+
+    @property
+    def proposed_trials(self) -> tuple[str, ...]:
+        """Remedies of ``ensio try`` for its cause: that of the operation of its calls, or all of several."""
+        trials = self.kind.trials or TRIALS.get(self.kind.principle, {})
+        if self.where.op is None:
+            return tuple(dict.fromkeys(trials.values()))
+        return tuple(trials[op] for op in (self.where.op, "") if op in trials)[:1]
 
     @property
     def weight(self) -> tuple[int, float, float]:

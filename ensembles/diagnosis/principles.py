@@ -42,13 +42,25 @@ class Cause(NamedTuple):
     # What texts call an entry that is not a finding; ``{who}`` is the task for which others wait
     words: str = ""
     in_io: bool = True  # The time is in I/O calls
-    # Remedies of ``ensio try`` that test it, by the operation of its calls; ``""``: of any
+    # Remedies of ``ensio try`` that test it, by the operation of its calls; ``""``: of any. Empty: those
+    # of the principle (`TRIALS`)
     trials: Mapping[str, str] = MappingProxyType({})
 
 
-_JOINED = {"": "join=1MiB"}
+TRIALS = {
+    FEWER_CALLS: {
+        "read": "join=1MiB",
+        "write": "join=1MiB",
+        "seek": "join=1MiB",
+        "sync": "sync=end",
+        "open": "keep-open",
+        "close": "keep-open",
+        "meta": "once",
+    }
+}
+"""Remedies of ``ensio try`` for the causes of a principle, by the operation of the calls."""
+
 _ALIGNED = {"": "align=1MiB"}
-_LEFT_OUT = {"open": "keep-open", "close": "keep-open", "sync": "sync=end", "meta": "once"}
 _FEWER_COLLECTIVES = "; join collective calls into fewer: each exchanges messages, whatever it moves"
 
 CAUSES = {
@@ -65,7 +77,6 @@ CAUSES = {
             "; strace does not see whether streams make these calls, by a flush after each record or a small "
             "buffer: ensio run does"
         ),
-        trials=_JOINED,
     ),
     "seek-heavy": Cause(
         FEWER_CALLS,
@@ -84,7 +95,6 @@ CAUSES = {
             "NULL), in Fortran the compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in "
             "Python open(..., buffering=1 << 20); or move large pieces with read(2) and write(2)"
         ),
-        trials=_JOINED,
     ),
     "o-sync": Cause(FEWER_CALLS, of_each_call=True),
     "hdf5-metadata": Cause(FEWER_CALLS, of_each_call=True),
@@ -96,15 +106,13 @@ CAUSES = {
             "file is closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread "
             "them over tasks"
         ),
-        trials=_JOINED,
     ),
-    "sync-per-write": Cause(FEWER_CALLS, trials={"": "sync=end"}),
+    "sync-per-write": Cause(FEWER_CALLS),
     "metadata-storm": Cause(
         FEWER_CALLS,
         advice="ask once and keep the answer: keep files open, leave out stat and access before open",
         of_tasks=", let one task look a path up for the others",
         of_servers="; administrator: look at the load of the metadata server",
-        trials=_LEFT_OUT,
     ),
     "close-cost": Cause(
         FEWER_CALLS,
@@ -113,9 +121,8 @@ CAUSES = {
             "the program does not wait"
         ),
         of_tasks="; where that is not possible, let fewer tasks close it (one file for a node)",
-        trials={"": "keep-open"},
     ),
-    "fewer-calls": Cause(FEWER_CALLS, trials=_LEFT_OUT),
+    "fewer-calls": Cause(FEWER_CALLS),
     "strided-readahead": Cause(
         FEWER_BYTES,
         in_client=True,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from glob import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.model.calls import STORAGE
 from ensembles.model.errors import EnsioError
+from ensembles.model.levels import MOST_SEEN
+from ensembles.run.selection import Selection
 from ensembles.summaries.active_time import MOST_EXACT
 
 if TYPE_CHECKING:
@@ -20,42 +22,71 @@ if TYPE_CHECKING:
 
 def with_trials(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     """Give findings the remedies that change the calls that they concern; the run is read if one has any."""
+    read: dict[Selection | None, Accesses | None] = {}
+    named = []
+    for finding in findings:
+        part = _part_of(run, finding) if finding.proposed_trials else None
+        if part not in read:
+            read[part] = None if part is None else _read(run, part)
+        found = read[part]
+        named.append(finding if found is None else replace(finding, trial=_trial_of(run, finding, found)))
+    return named
+
+
+def _part_of(run: Run, finding: Finding) -> Selection | None:
+    """Select the calls that show what a remedy changes: all, or of a large run some of its files."""
+    capacity = run.reading.source.capacity
+    if capacity <= MOST_EXACT:
+        return Selection()
+    begin_s, end_s = finding.where.times_s or (0.0, 0.0)
+    end_s = begin_s + (end_s - begin_s) * MOST_SEEN / capacity
+    if not end_s or capacity * end_s > MOST_EXACT * run.length_s:
+        return None
+    return Selection(times_s=((0.0, end_s),), file_globs=tuple(map(escape, finding.where.files)) or None)
+
+
+def _read(run: Run, part: Selection) -> Accesses | None:
     from ensembles.workloads.recorded.accesses import read_accesses
 
-    is_any = any(each.proposed_trial for each in findings)
-    if not is_any or run.reading.source.capacity > MOST_EXACT:
-        return list(findings)
     try:
-        found = read_accesses(run)
+        return read_accesses(run, part)
     except EnsioError:  # it cannot be made again
-        return list(findings)
-    return [
-        replace(each, trial=each.proposed_trial) if _has_trial(run, each, found) else each
-        for each in findings
-    ]
+        return None
 
 
-def _has_trial(run: Run, finding: Finding, found: Accesses) -> bool:
-    """Whether the remedy that a finding proposes can be applied to a run, and changes its calls."""
+def _trial_of(run: Run, finding: Finding, found: Accesses) -> str:
+    """Return the remedy that a finding proposes which changes most of its time; ``""``: none changes any."""
     from ensembles.workloads.recorded.remedies import remedy_named
 
-    try:
-        changed = remedy_named(finding.proposed_trial).apply(found)
-    except EnsioError:
-        return False
-    return changes(run, finding, found, changed)
+    changed_ns = {}
+    for name in finding.proposed_trials:
+        try:
+            after = remedy_named(name).apply(found)
+        except EnsioError:
+            continue
+        if changes(run, finding, found, after):
+            one, other = (each.duration[_concerned(run, finding, each)] for each in (found, after))
+            changed_ns[name] = int(one.sum() - np.maximum(other, 0).sum())
+    return max(changed_ns, key=changed_ns.__getitem__, default="")
 
 
 def changes(run: Run, finding: Finding, before: Accesses, after: Accesses) -> bool:
     """Check whether a remedy, by the calls before and after it, changes those that a finding concerns."""
-    from ensembles.workloads.recorded.accesses import MADE_AS
-
-    functions = [(call.layer, call.name) for call in run.calls if call.name in (finding.where.calls or ())]
-    if not any(layer in STORAGE for layer, _ in functions):
-        return True
-    names = [MADE_AS.get(function, "") for function in functions]
     one, other = (
-        np.column_stack([each.task, each.offset, each.bytes])[each.is_call(*names)]
+        np.column_stack([each.task, each.offset, each.bytes])[_concerned(run, finding, each)]
         for each in (before, after)
     )
     return not np.array_equal(one, other)
+
+
+def _concerned(run: Run, finding: Finding, found: Accesses) -> np.ndarray:
+    """Whether calls are those of a finding or, of calls that are made as those inside, on its files."""
+    from ensembles.workloads.recorded.accesses import MADE_AS
+
+    functions = [(call.layer, call.name) for call in run.calls if call.name in (finding.where.calls or ())]
+    names = [MADE_AS[function] for function in functions if function in MADE_AS]
+    mine = found.is_call(*names)
+    if names and not mine.any():
+        files = [number for number, path in enumerate(found.files) if path in finding.where.files]
+        mine = np.isin(found.file, files)
+    return mine

@@ -231,10 +231,7 @@ WORDS = {
         "coefficient of variation of the time of one task."
     ),
     "split.assumes": "Assumes that {assumed}.",
-    "predict.result": "{remedy}: {gain} (90 %), if {assumption}.",
-    "predict.shorter": "[{low:s} to ][is_open?up to ]{high:s} shorter",
-    "predict.longer": "{low:s} to {high:s} longer",
-    "predict.either": "{longer:s} longer to {shorter:s} shorter",
+    "predict.result": "{remedy}: {gain} (90 % interval), if {assumption}.",
     "predict.unchanged": (
         "{remedy}: it does not change the calls of {finding} in this run: change the program, record it "
         "again, and compare both runs (ensio compare)."
@@ -337,6 +334,7 @@ WORDS = {
     "diagnose.finding": "{severity}: {id} (confidence {confidence:share})[, explained by {cause}]",
     "diagnose.check": "{holds} {seen}",
     "diagnose.try": "ensio try RUN --with {remedy}",
+    "diagnose.no_try": "no replay shows it: record the run again with this change, and ensio compare RUN NEW",
     "diagnose.gain": (
         "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
     ),
@@ -345,6 +343,10 @@ WORDS = {
     ),
     "diagnose.gain_likely": (
         "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, {high_s:s} at most"
+    ),
+    "diagnose.gain_longer": "{low_s:s} to {high_s:s} longer[, {likely_s:s} by the best estimate]",
+    "diagnose.gain_either": (
+        "{longer_s:s} longer to {shorter_s:s} shorter[, {likely_s:s} {how} by the best estimate]"
     ),
     "diagnose.gain_unknown": "gain not known",
     "diagnose.none": (

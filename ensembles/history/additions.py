@@ -185,6 +185,7 @@ def record_of(log: CountedLog) -> RunRecord:
         phases=[],
         findings=[],
         notes=notes,
+        recorder="Darshan",
     )
 
 

@@ -321,8 +321,11 @@ def check(
     unread = [run for run in {run.id: run for run in [*named, *stored]}.values() if run.id not in read]
     runs = [run for run in stored if run.id in read]
     latest, acknowledged = (runs or stored)[-1], history.acknowledged(experiment)
+    # What another recorder does not see would be a change.
+    of_others = {run_id for run_id in read if runs and not read[run_id].is_as(read[latest.id])}
+    runs = [run for run in runs if run.id not in of_others]
     if isinstance(against, Sequence):
-        against = [run for run in against if run.id in read and runs]
+        against = [run for run in against if run.id in read and run.id not in of_others and runs]
         judged = runs[-max(windows) :]
         chosen = {run.id for run in against}
         # Named runs are the baseline; a window may not contain one of them.
@@ -340,7 +343,7 @@ def check(
     if len(baseline) < SEVERAL:
         missing = SEVERAL - len(baseline)
         since = "" if acknowledged is None else f" since the known change ({acknowledged.reason})"
-        earlier = count_text(len(baseline), "earlier run")
+        earlier = count_text(len(baseline), "earlier run") + " of the same recorder" * bool(of_others)
         reason = f"how much runs vary is not known from {earlier}{since}: add {missing} or more"
         few = Check(experiment, "too-few-runs", reason, latest, baseline, acknowledged=acknowledged)
         return _without(unread, few)

@@ -116,6 +116,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         Bins are merged by ``2**coarsened``, so that the record is not larger than `MOST_BYTES`.
     notes : list of str
         Caveats of the run.
+    recorder : str
+        What recorded it; ``""``: not known, or an earlier ensio wrote the record.
     """
 
     version: int = VERSION
@@ -134,6 +136,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[FindingRecord]
     coarsened: int = 0
     notes: list[str]
+    recorder: str = ""
 
     @classmethod
     def of_run(cls, run: Run) -> RunRecord:
@@ -180,6 +183,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             phases=_phases(run),
             findings=_findings(run),
             notes=notes,
+            recorder=read.recorder,
         )
 
     def encode(self) -> bytes:
@@ -243,7 +247,18 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         }
         totals = {"tasks": float(self.tasks), **self.totals}
         causes = {each.id: each.share_s for each in self.findings if each.share_s}
-        return ReadRun(self.path, calls, ComparedSums(totals, moved), self.caveats, causes_s=causes)
+        return ReadRun(
+            self.path,
+            calls,
+            ComparedSums(totals, moved),
+            self.caveats,
+            causes_s=causes,
+            recorder=self.recorder,
+        )
+
+    def is_as(self, other: RunRecord) -> bool:
+        """Whether the recorders of both runs see the same calls; True also if that is not known."""
+        return "" in (self.recorder, other.recorder) or self.recorder == other.recorder
 
 
 def _packed(record: RunRecord) -> bytes:

@@ -6,10 +6,14 @@ part asks `RunInfo.need` for it, which refuses a record without it, and says wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from ensembles.model.units import count_text
+
+if TYPE_CHECKING:
+    from ensembles.model.calls import Call
 
 _SELECTED = {"profile": "no events", "tail": "only the slowest calls as events"}
 """What the modes that select calls keep of them."""
@@ -49,6 +53,16 @@ def holds_of(
         Holds.COUNTERS: bool(tool),
     }
     return frozenset(part for part, is_there in parts.items() if is_there)
+
+
+def layers_held(calls: Iterable[Call], chosen: str = "") -> frozenset[str]:
+    """Return the layers whose calls a record holds, if the program makes any.
+
+    `chosen`: those that its recorder was asked for (``ENSIO_LAYERS``); ``""``: all.
+    """
+    found = frozenset(call.layer for call in calls) - {"unknown"}
+    names = frozenset(chosen.split(","))
+    return found if names & {"", "default"} else found & names
 
 
 def why_not_all_calls(mode: str, losses: Sequence[tuple[int, int]], tool: str) -> tuple[str, str]:

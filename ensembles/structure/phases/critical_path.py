@@ -224,7 +224,10 @@ class CriticalIo(Summary):
         if not self.is_complete:  # too many waits to know which task each phase waited for
             order = np.lexsort((busy, phase))
             ends = np.append(np.diff(phase[order]) != 0, True)
-            sums_ns = busy[order[ends]].sum(), busy[order[np.roll(ends, 1)]].sum()
+            # The task that a phase waited for may be one without I/O in it.
+            known = len(np.union1d(self._waits.to_arrays()["rank"], tasks["rank"]))
+            least_ns = busy[order[np.roll(ends, 1)]] * (np.diff(np.flatnonzero(ends), prepend=-1) == known)
+            sums_ns = busy[order[ends]].sum(), least_ns.sum()
             most_s, least_s = (min(1e-9 * float(each), self.in_io_s) for each in sums_ns)
             return most_s, least_s
         begin = np.full(int(phase.max()) + 1, np.iinfo(np.int64).max)

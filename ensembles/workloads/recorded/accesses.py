@@ -163,10 +163,13 @@ COLUMN_NAMES = ("task", "call", "file", "offset", "bytes", "moved", "start", "du
 """Columns of `Accesses`, but for the gaps."""
 
 
-def read_accesses(run: Run) -> Accesses:
-    """Read the calls of a run that a replay makes again, or raise EnsioError if the record lacks some."""
+def read_accesses(run: Run, part: Selection | None = None) -> Accesses:
+    """Read the calls of a run that a replay makes again, or raise EnsioError if the record lacks some.
+
+    `part`: those of this selection only.
+    """
     run.reading.need(Holds.CALL_ORDER, "a replay makes every call again")
-    events = run.reading.chosen_by(Selection().for_run(run), _COLUMNS)
+    events = run.reading.chosen_by((part or Selection()).for_run(run), _COLUMNS)
     why_below = why_not_as_mpiio(events)
     wanted = ("posix", "stdio", "mpisync", "mpimsg", *(() if why_below else ("mpiio",)))
     layers = np.array([call.layer for call in events.calls])

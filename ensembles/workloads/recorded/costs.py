@@ -49,23 +49,27 @@ def spread_of(found: Accesses, margin: float) -> tuple[float, float]:
     return min(float(low), 1 - margin), max(float(high), 1 + margin)
 
 
-def gain_s(before: Accesses, after: Accesses, costs: Costs, margin: float) -> tuple[float, float] | str:
-    """Compute what a remedy gains, s, or name a call whose cost is not known.
+def gain_s(
+    before: Accesses, after: Accesses, costs: Costs, margin: float
+) -> tuple[float, float, float] | str:
+    """Compute what a remedy gains, s (low, high, best estimate), or name a call whose cost is not known.
 
     Calls that the run does not have take what others cost. Other runs differ by `margin` at least.
     """
     unknown = after.duration < 0
     ends = []
-    for factor, end in itertools.product(spread_of(before, margin), (1, 2)):
+    whole_s = time_s(before, before.duration)  # no remedy gains more than the run takes
+    for factor, part in (*itertools.product(spread_of(before, margin), (0.0, 1.0)), (1.0, 0.5)):
         durations = factor * after.duration
         for number in np.unique(after.call[unknown]).tolist():
             known = costs.get(after.ops[number])
             mine = unknown & (after.call == number)
             if known is None or after.bytes[mine].max() > known[-1, 0]:
                 return str(after.names[number])
-            durations[mine] = np.interp(after.bytes[mine], known[:, 0], known[:, end])
+            each = known[:, 1] + part * (known[:, 2] - known[:, 1])
+            durations[mine] = np.interp(after.bytes[mine], known[:, 0], each)
         ends.append(time_s(before, factor * before.duration) - time_s(after, durations))
-    return min(ends), min(max(ends), time_s(before, before.duration))  # at most what the run takes
+    return min(ends), min(max(ends), whole_s), min(ends[-1], whole_s)
 
 
 def time_s(found: Accesses, durations_ns: np.ndarray, of: Accesses | None = None) -> float:

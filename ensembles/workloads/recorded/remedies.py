@@ -212,17 +212,21 @@ def join(found: Accesses, most_bytes: int) -> Accesses:
     """Join successive transfers of adjacent bytes, such as a buffer does, up to a size.
 
     A write is made when the buffer is full, a read when its first byte is needed; barriers and all other
-    calls on the file but seeks end a run of transfers.
+    calls on the file but seeks end a run of transfers. A stream whose position is not known goes on where it
+    was, unless it seeks.
     """
     order, _ = by_file(found)
-    rest = order[found.op[order] != SEEK]
+    places = np.flatnonzero(found.op[order] != SEEK)
+    rest = order[places]
     op, epoch = found.op[rest], epochs(found)[rest]
-    moves = np.isin(op, [READ, WRITE]) & (found.moved[rest] >= 0) & (found.offset[rest] >= 0)
+    is_lost = (found.offset[rest] < 0) & _by_stream(found)[rest]
+    moves = np.isin(op, [READ, WRITE]) & (found.moved[rest] >= 0) & ((found.offset[rest] >= 0) | is_lost)
     goes_on = moves[1:] & moves[:-1] & (epoch[1:] == epoch[:-1])
     for column in (found.task, found.file, found.slot, found.call):
         goes_on &= column[rest][1:] == column[rest][:-1]
     goes_on &= found.moved[rest][:-1] == found.bytes[rest][:-1]
-    goes_on &= found.offset[rest][1:] == (found.offset + found.moved)[rest][:-1]
+    is_next = found.offset[rest][1:] == (found.offset + found.moved)[rest][:-1]
+    goes_on &= np.where(is_lost[1:], is_lost[:-1] & (np.diff(places) == 1), is_next)
     run = np.cumsum(np.r_[True, ~goes_on]) - 1
     total = np.cumsum(found.bytes[rest])
     first_of_run = np.flatnonzero(np.r_[True, ~goes_on])
@@ -246,6 +250,12 @@ def join(found: Accesses, most_bytes: int) -> Accesses:
     begins_one[rest] = first | ~moves
     stays &= (found.op != SEEK) | begins_one[_next_on_file(found, order)]
     return found.taken(stays, **columns)
+
+
+def _by_stream(found: Accesses) -> np.ndarray:
+    """Whether calls are of streams."""
+    which: np.ndarray = np.array([name.startswith("stdio.") for name in found.names])[found.call]
+    return which
 
 
 def _next_on_file(found: Accesses, order: np.ndarray) -> np.ndarray:
@@ -296,8 +306,7 @@ def keep_open(found: Accesses) -> Accesses:
     changes |= empties | found.is_call("stdio.fdopen")[order] | (found.slot[order] > 0)
     stays_as_is = np.zeros(group[-1] + 1, bool)
     stays_as_is[group[changes]] = True
-    is_stream = np.array([name.startswith("stdio.") for name in found.names])[found.call[order]]
-    streams = np.bincount(group, opens & is_stream)
+    streams = np.bincount(group, opens & _by_stream(found)[order])
     stays_as_is |= (streams > 0) & (streams < np.bincount(group, opens))  # a descriptor and a stream
     after_open = np.maximum.accumulate(np.where(later, place, -1))
     after_data = np.maximum.accumulate(np.where(np.isin(op, [READ, WRITE]) | begins, place, -1))
@@ -321,9 +330,8 @@ def once(found: Accesses) -> Accesses:
     by_time = np.lexsort((found.start, found.file))
     version = np.empty(len(found), np.int64)
     version[by_time] = np.cumsum(changes[by_time])
-    is_stream = np.array([name.startswith("stdio.") for name in found.names])[found.call]
     asks = found.is_call(*_LOOKUPS) | (
-        (found.op == READ) & (found.moved > 0) & (found.offset >= 0) & ~is_stream
+        (found.op == READ) & (found.moved > 0) & (found.offset >= 0) & ~_by_stream(found)
     )
     rows = np.column_stack(
         [each[asks] for each in (found.task, found.file, found.call, found.offset, found.bytes)]

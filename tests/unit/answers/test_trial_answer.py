@@ -5,6 +5,7 @@ import math
 import pytest
 
 from ensembles.answers.trial import LEVEL, TrialAnswer, decides, median_interval, middle_pair, stands_for
+from ensembles.diagnosis.finding import Gain
 
 
 def answer(pairs, recorded_s=1.0, control=(1.0, 1.02, 0.99), of_calls_s=0.5, **more):
@@ -35,7 +36,7 @@ def test_interval_of_the_median_covers_what_it_promises(n):
 
 
 def test_gain_and_its_interval_are_those_of_the_pairs():
-    found = answer(PAIRS, predicted_s=(0.3, 0.7))
+    found = answer(PAIRS, predicted=Gain(0.3, 0.7))
     assert found.gain_s == pytest.approx(0.6)
     assert found.interval_s == pytest.approx((0.55, 0.7))
     text = " ".join(str(found).split())
@@ -83,5 +84,5 @@ def test_a_replay_whose_changed_calls_take_other_time_is_refused_although_the_ru
 
 
 def test_a_prediction_with_next_to_no_lower_end_has_the_form_of_the_diagnosis():
-    text = " ".join(str(answer(PAIRS, predicted_s=(0.03, 0.5))).split())
+    text = " ".join(str(answer(PAIRS, predicted=Gain(0.03, 0.5))).split())
     assert "predicted up to 500 ms shorter; measured" in text

@@ -346,10 +346,13 @@ def test_the_doubt_about_whole_runs_rises_evenly_with_what_is_in_doubt():
 
 
 def test_layers_that_one_recorder_does_not_see_are_left_out():
-    stream = BASE | {("stdio", "write"): (300, 0.01)}
+    stream = BASE | {("stdio", "write"): (300, 1e-5)}
     one, other = runs_of(np.random.default_rng(1), 1, stream), runs_of(np.random.default_rng(2), 1, BASE)
     assert "stdio" in [each.layer for each in compared(one, other)]
     mine, theirs = ([replace(run, recorder=name)] for (run,), name in ((one, "ensio"), (other, "strace")))
     found = compared(mine, theirs)
     assert "stdio" not in [each.layer for each in found]
     assert any("stdio" in note and "strace" in note for note in found[0].notes)
+    assert "calls" not in [total.what for total in found[0].run_totals]
+    theirs = [replace(run, layers=frozenset({"stdio"})) for run in theirs]
+    assert "stdio" in [each.layer for each in compared(mine, theirs)]

@@ -38,6 +38,23 @@ def test_equal_nights_are_no_regression(tmp_path: Path, nights: list[RunRecord])
     assert (found.verdict, found.changes, len(found.baseline)) == ("ok", [], 7)
 
 
+def test_a_night_of_another_recorder_is_no_change(tmp_path: Path, nights: list[RunRecord]) -> None:
+    """It sees other calls: it is judged by nights of the same recorder, and does not judge others."""
+    other = [
+        msgspec.structs.replace(night_record(tmp_path / f"n{k}", 50 + k, 3.0), recorder="Darshan")
+        for k in range(4)
+    ]
+    mine = [msgspec.structs.replace(each, recorder="ensio") for each in nights]
+    history = history_of(tmp_path, [*mine, other[0]])
+    assert check(history, "nightly").verdict == "too-few-runs"
+    own = night_record(tmp_path / "own", 60)
+    history.add(msgspec.structs.replace(own, recorder="ensio"), "nightly")
+    assert (check(history, "nightly").verdict, len(check(history, "nightly").baseline)) == ("ok", 8)
+    for each in other[1:]:
+        history.add(each, "nightly")
+    assert check(history, "nightly").verdict == "ok"
+
+
 @pytest.mark.parametrize(("slower", "verdict"), [(1.6, "regression"), (0.6, "improvement")])
 def test_a_change_of_all_durations_counts_when_a_third_night_shows_it(
     tmp_path: Path, nights: list[RunRecord], slower: float, verdict: str

@@ -58,6 +58,14 @@ OPEN, CLOSE, SYNC = (0, "open", 1, -1, 0), (0, "close", 1, -1, 0), (0, "fsync", 
 
 
 class TestJoin:
+    def test_transfers_of_a_stream_are_joined_until_it_seeks(self):
+        turns = [(0, "write", 1, -1, 10), (0, "read", 2, -1, 5)] * 4
+        found = made(OPEN, *turns, (0, "lseek", 1, -1, 0), *turns)
+        streams = replace(found, names=tuple(name.replace("posix", "stdio") for name in NAMES))
+        assert of(replace(remedy_named("join=1MiB").apply(streams), names=NAMES), "write") == [(-1, 40)] * 2
+        with pytest.raises(EnsioError):  # where a descriptor is, is not known
+            remedy_named("join=1MiB").apply(found)
+
     def test_adjacent_writes_become_one_up_to_the_size(self):
         found = remedy_named("join=400").apply(made(OPEN, *writes(10, 100), CLOSE))
         assert of(found, "write") == [(0, 400), (400, 400), (800, 200)]
@@ -218,6 +226,7 @@ class TestTimes:
         after = remedy_named("join=400").apply(before)
         assert gain_s(before, after, costs_of(before), 0.1) == "posix.write"
         measured = made(*writes(40, 400))
-        low, high = gain_s(before, after, costs_of(measured), 0.1)
+        low, high, likely = gain_s(before, after, costs_of(measured), 0.1)
         assert low == pytest.approx(0.9 * 30 * CALL_NS * 1e-9, rel=0.05)
         assert low < 30 * CALL_NS * 1e-9 < high
+        assert likely == pytest.approx(30 * CALL_NS * 1e-9, rel=0.05)
