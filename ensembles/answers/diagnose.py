@@ -264,6 +264,7 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     values: dict[str, Any] = {
         "is_whole": is_whole,
         "high_s": high_s,
+        "between_s": finding.evidence.get("between_s") or None,
         "likely_s": likely_s if is_other and (open_ or high_s >= FAR * low_s) else None,
     }
     if open_ and likely_s and is_open((likely_s, high_s)):
