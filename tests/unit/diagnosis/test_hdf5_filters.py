@@ -40,6 +40,7 @@ def test_time_in_calls_of_hdf5_that_is_in_no_storage_call_is_compression(tmp_pat
     # Without a filter, bytes are still copied.
     assert 0.9 * CHUNKS * 0.020 < found.evidence["hdf5_time_s"] < CHUNKS * 0.020
     account = en.diagnose(io_run(tmp_path / "b", [compressed()], H5)).account
+    assert account is not None
     assert account.entries[0].time_s == pytest.approx(found.evidence["hdf5_time_s"])
     assert found.evidence["asked_bytes"] == 4 * found.evidence["moved_bytes"] == CHUNKS * MIB
     assert found.severity == "warning"
