@@ -111,7 +111,7 @@ def moves_of_files(case: Case, table: Mapping[str, np.ndarray], op: str) -> Move
     asked, moved = (np.bincount(file[rows], table["bytes"][rows], width) for rows in (data, disk))
     low, high = extents(file[disk], table["low"][disk], table["high"][disk], width)
     # A close of an object that flushes no chunk has nothing to filter.
-    cached = np.bincount(file[chunks_from_cache(table, case.run.calls)], minlength=width) > 0
+    cached = np.bincount(file[chunks_from_cache(dict(table), case.run.calls)], minlength=width) > 0
     works = data | ((layer == "hdf5") & np.isin(ops, _FLUSHES) & cached[file] & (op == "write"))
     work_ns = np.maximum(table["time_ns"] - CALL_NS * table["n"], 0.0)
     may_be = (asked > 0) & (
@@ -269,7 +269,8 @@ def _moved_again(
     """Find what is done again: the part of each row of storage and of HDF5, the files, sentences, numbers."""
     file, width = table["file"], len(case.run.files)
     weight, work = np.zeros((2, len(file)))
-    found, said = np.zeros(width, bool), []
+    found = np.zeros(width, bool)
+    said: list[str] = []
     evidence: dict[str, float] = {}
     back = table["kind"] == READ_TO_WRITE
     for op in ("read", "write"):
