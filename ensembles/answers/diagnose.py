@@ -265,10 +265,10 @@ def gain_of(finding: Finding, *, is_whole: bool = True) -> Statement:
     >>> sentence(gain_of(wide, is_whole=False))
     'Up to 2.90 s shorter, 692 ms by the best estimate'
     """
-    return statement_of(finding.gain, is_whole=is_whole)
+    return statement_of(finding.gain, is_whole=is_whole, between_s=finding.evidence.get("between_s") or None)
 
 
-def statement_of(gain: Gain | None, *, is_whole: bool = False) -> Statement:
+def statement_of(gain: Gain | None, *, is_whole: bool = False, between_s: float | None = None) -> Statement:
     """Say by how much a run would be shorter, or longer, with the best estimate where it says more."""
     if gain is None:
         return Statement("diagnose.gain_unknown")
@@ -283,7 +283,8 @@ def statement_of(gain: Gain | None, *, is_whole: bool = False) -> Statement:
         return Statement("diagnose.gain_either", values)
     open_ = is_open((low_s, high_s))
     is_other = likely_s and seconds_text(likely_s) != seconds_text(high_s)
-    values = {"is_whole": is_whole, "high_s": high_s, "likely_s": likely_s if is_other else None}
+    values = {"is_whole": is_whole, "high_s": high_s, "between_s": between_s}
+    values["likely_s"] = likely_s if is_other else None
     if open_ and likely_s and is_open((likely_s, high_s)):
         return Statement("diagnose.gain_likely", values, likely_s)
     if open_:

@@ -22,7 +22,7 @@ from ensembles.diagnosis.principles import ADVICE_OF_CALLS, FEWER_CALLS
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rules.small_requests import emptied_streams, first_on_files
 from ensembles.model.calls import STORAGE
-from ensembles.model.distinct import distinct_rows
+from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call
 from ensembles.model.levels import MOST, SMALL_BYTES
@@ -92,12 +92,26 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
         share * likely_ns,
         "; ".join(told) + on,
         checks,
-        {"functions": [case.run.calls[at].name for at in named]},
+        {"functions": [case.run.calls[at].name for at in named], **_rest_of_turns(case, rows)},
         low_ns=np.zeros(len(case)),
         high_ns=np.maximum(share, np.where(share > 0, most, 0.0)) * case.rows["time_ns"],
         files=files,
         advice="; ".join(dict.fromkeys(advice)),
     )
+
+
+def _rest_of_turns(case: Case, rows: np.ndarray) -> dict[str, float]:
+    """Return what a task does besides these calls on objects, from the first to the last of them."""
+    of_objects = rows & np.isin(case.layer, list(LIBRARIES))
+    if not of_objects.any():
+        return {}
+    rank, begin, end, time_ns, n = (case.rows[x] for x in ("rank", "start_ns", "end_ns", "time_ns", "n"))
+    tasks = int(rank.max()) + 1
+    first, last = extents(rank[of_objects], begin[of_objects], end[of_objects], tasks)
+    within = (end > first[rank]) & (begin < last[rank])
+    spent_ns = np.where(rows, time_ns, 0.0) + case.recorder_ns * n * within
+    rest_ns = np.maximum(last - first, 0) - np.bincount(rank, spent_ns, tasks)
+    return {"between_s": max(1e-9 * float(rest_ns.max()), 0.0)}
 
 
 def costliest(time_ns: np.ndarray) -> list[int]:

@@ -337,12 +337,15 @@ WORDS = {
     "diagnose.no_try": "no replay shows it: record the run again with this change, and ensio compare RUN NEW",
     "diagnose.gain": (
         "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
+        "[, and up to {between_s:s} more between these calls, if it is spent on their objects]"
     ),
     "diagnose.gain_open": (
         "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate]"
+        "[, and up to {between_s:s} more between these calls, if it is spent on their objects]"
     ),
     "diagnose.gain_likely": (
         "[is_whole?The run would be ]{likely_s:s} shorter by the best estimate, {high_s:s} at most"
+        "[, and up to {between_s:s} more between these calls, if it is spent on their objects]"
     ),
     "diagnose.gain_longer": "{low_s:s} to {high_s:s} longer[, {likely_s:s} by the best estimate]",
     "diagnose.gain_either": (

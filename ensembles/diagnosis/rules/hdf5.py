@@ -10,6 +10,7 @@ processor. The account names it by its principle.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,9 +25,16 @@ from ensembles.diagnosis.file_uses import (
     share_of_rows,
 )
 from ensembles.diagnosis.finding import Check, NotApplicable, matters, refuse_if_it_matters
-from ensembles.diagnosis.limits import LARGE_BYTES, LEAST_CALLS, LOW, MANY, fixed_costs_ns
+from ensembles.diagnosis.limits import (
+    LARGE_BYTES,
+    LEAST_CALLS,
+    LOW,
+    MANY,
+    SHARED_MEMORY_BYTES_PER_NS,
+    fixed_costs_ns,
+)
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.model.distinct import extents
+from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.levels import A_TENTH, LONGER, MOST, NEARLY_ALL
 from ensembles.model.units import bytes_text, seconds_text, share_text
 from ensembles.structure.libraries import MOST_COMPRESSED
@@ -65,13 +73,62 @@ def parts_of_work(own_ns: float, moved_bytes: float) -> tuple[float, float]:
     return FILTERED if own_ns >= FILTER_NS_PER_BYTE * moved_bytes else (0.0, LOW)
 
 
-def bytes_of_files(
-    table: Mapping[str, np.ndarray], data: np.ndarray, disk: np.ndarray, files: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Add up bytes of each file: asked for by the program, moved by storage calls, and needed at most."""
-    asked, moved = (np.bincount(table["file"][rows], table["bytes"][rows], files) for rows in (data, disk))
-    low, high = extents(table["file"][disk], table["low"][disk], table["high"][disk], files)
-    return asked, moved, np.maximum(asked, np.maximum(high - low, 0))
+@dataclass(frozen=True)
+class Moves:
+    """What calls of one operation move, file by file: arrays of shape (files,), and of rows of the table.
+
+    Attributes
+    ----------
+    asked, moved, needed : numpy.ndarray
+        Bytes that the program asks for, that storage calls move, and that they need at most.
+    filtered, may_be : numpy.ndarray
+        bool. Bytes become fewer, and the work on them is as that of filters; the work alone is.
+    unpacked : numpy.ndarray
+        Bytes that filters make of a byte in the file, of chunks that need to pass them once.
+    data, disk, works : numpy.ndarray
+        bool. Rows of the calls of the program, of the storage calls, and where filters would run.
+    """
+
+    asked: np.ndarray
+    moved: np.ndarray
+    needed: np.ndarray
+    filtered: np.ndarray
+    may_be: np.ndarray
+    unpacked: np.ndarray
+    data: np.ndarray
+    disk: np.ndarray
+    works: np.ndarray
+
+
+def moves_of_files(case: Case, table: Mapping[str, np.ndarray], op: str) -> Moves:
+    """Add up the bytes of each file. A chunk whose filters run needs to pass them once in each task."""
+    file, width = table["file"], len(case.run.files)
+    layer, ops = case.layers[table["call"]], case.ops[table["call"]]
+    of_data, back = np.char.startswith(case.names, "H5D")[table["call"]], table["kind"] == READ_TO_WRITE
+    data, disk = of_data & (ops == op), (layer == "posix") & (ops == op) & ~back
+    if op == "read":
+        disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
+    asked, moved = (np.bincount(file[rows], table["bytes"][rows], width) for rows in (data, disk))
+    low, high = extents(file[disk], table["low"][disk], table["high"][disk], width)
+    # A close of an object that flushes no chunk has nothing to filter.
+    cached = np.bincount(file[chunks_from_cache(dict(table), case.run.calls)], minlength=width) > 0
+    works = data | ((layer == "hdf5") & np.isin(ops, _FLUSHES) & cached[file] & (op == "write"))
+    work_ns = np.maximum(table["time_ns"] - CALL_NS * table["n"], 0.0)
+    may_be = (asked > 0) & (
+        np.bincount(file[works], work_ns[works], width) >= FILTER_NS_PER_BYTE * np.maximum(asked, moved)
+    )
+    # Only contiguous data have a place in the file.
+    chunked = np.bincount(file[data], table["high"][data] >= 0, width) == 0
+    tasks, of_task = distinct_rows(file[disk], table["rank"][disk])
+    first, last = extents(of_task, table["low"][disk], table["high"][disk], len(tasks[0]))
+    once = np.bincount(tasks[0], np.maximum(last - first, 0), width)
+    # With still fewer bytes, the storage calls were not recorded.
+    filtered = may_be & (np.where(chunked, once, moved) < asked) & (moved * MOST_COMPRESSED >= asked)
+    # Whole chunks that the program writes again are in its calls; parts of chunks are read back.
+    again = chunked & filtered & ((op == "read") | (np.bincount(file[back], minlength=width) > 0))
+    needed = np.where(again, once, np.maximum(asked, np.maximum(high - low, 0)))
+    unpacked = np.where(again, asked / np.maximum(once, 1), 1.0)
+    return Moves(asked, moved, needed, filtered, may_be, unpacked, data, disk, works)
 
 
 def bytes_again_text(op: str, moved: int, needed: int, asked: int) -> str:
@@ -206,45 +263,46 @@ metadata = EvidenceRule("hdf5-metadata", _find_metadata, FILE_USES)
 CALLS = "the calls of the program (H5Dwrite, H5Dread)"
 
 
-def _find_refill(case: Case, uses: FileUses) -> Remedy | None:
-    metadata.find(case, uses)  # refuses runs without the layers
-    table = uses.table.columns()
-    width = len(case.run.files)
-    posix, of_data = (
-        case.layers[table["call"]] == "posix",
-        np.char.startswith(case.names, "H5D")[table["call"]],
-    )
-    weight, work = np.zeros(len(posix)), np.zeros(len(posix))
-    found, said = np.zeros(width, bool), []
+def _moved_again(
+    case: Case, table: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str], dict[str, float]]:
+    """Find what is done again: the part of each row of storage and of HDF5, the files, sentences, numbers."""
+    file, width = table["file"], len(case.run.files)
+    weight, work = np.zeros((2, len(file)))
+    found = np.zeros(width, bool)
+    said: list[str] = []
     evidence: dict[str, float] = {}
     back = table["kind"] == READ_TO_WRITE
-    for op in ("write", "read"):
-        of_op = case.ops[table["call"]] == op
-        data, disk = of_data & of_op, posix & of_op & ~back
-        if op == "read":
-            disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
-        asked, moved, needed = bytes_of_files(table, data, disk, width)
-        mine = (asked > 0) & (moved >= LONGER * needed) & (moved >= LARGE_BYTES)
+    for op in ("read", "write"):
+        of = moves_of_files(case, table, op)
+        mine = (of.asked > 0) & (of.moved >= LONGER * of.needed) & (of.moved * of.unpacked >= LARGE_BYTES)
         if mine.any():
-            excess = np.divide(needed, moved, out=np.ones(width), where=moved > 0)
-            weight = np.where(disk & mine[table["file"]], 1 - excess[table["file"]], weight)
-            work = np.where(data & mine[table["file"]], 1 - excess[table["file"]], work)
-            total, enough = int(moved[mine].sum()), int(needed[mine].sum())
-            program = int(asked[mine].sum())
+            excess = (mine * (1 - of.needed / np.maximum(of.moved, 1)))[file]
+            weight = np.where(of.disk, excess, weight)
+            work = np.where(of.data | (of.works & of.filtered[file]), excess, work)
+            total, enough, program = (int(each[mine].sum()) for each in (of.moved, of.needed, of.asked))
             evidence |= {f"{op}_bytes": total, f"{op}_needed_bytes": enough, f"{op}_asked_bytes": program}
-            said.append(bytes_again_text(op, total, enough, program))
+            passes = f": chunks pass filters {total / enough:.3g} times" * bool(of.filtered[mine].all())
+            said.insert(0, bytes_again_text(op, total, enough, program) + passes)
             found |= mine
-    files_back = np.bincount(table["file"][back], table["bytes"][back], width)
-    mine = files_back >= LARGE_BYTES
+    files_back = np.bincount(file[back], table["bytes"][back], width)
+    unpacked = files_back * of.unpacked
+    mine = unpacked >= LARGE_BYTES
     if mine.any():
-        weight = np.where(back & mine[table["file"]], 1.0, weight)
+        weight = np.where(back & mine[file], 1.0, weight)
         # A chunk that is read back was complete before, or will be: it is worked on again.
-        writes = of_data & (case.ops[table["call"]] == "write") & mine[table["file"]]
-        asked = np.bincount(table["file"][writes], table["bytes"][writes], width)
-        work = np.where(writes, (files_back / np.maximum(files_back + asked, 1))[table["file"]], work)
+        part = unpacked / np.maximum(unpacked + of.asked, 1)
+        work = np.where(of.data & mine[file], part[file], work)
         evidence["read_back_bytes"] = float(files_back[mine].sum())
         said.append(f"{bytes_text(int(files_back[mine].sum()))} read back inside H5Dwrite")
         found |= mine
+    return weight, work, found, said, evidence
+
+
+def _find_refill(case: Case, uses: FileUses) -> Remedy | None:
+    metadata.find(case, uses)  # refuses runs without the layers
+    table = uses.table.columns()
+    weight, work, found, said, evidence = _moved_again(case, table)
     if not said:
         return None
     chosen = weight > 0
@@ -255,7 +313,7 @@ def _find_refill(case: Case, uses: FileUses) -> Remedy | None:
         own_ns = float(table["time_ns"][work > 0].sum())
         evidence["hdf5_time_s"] = own_ns * 1e-9
         least, likely = parts_of_work(own_ns, float(table["bytes"][chosen].sum()))
-    cost = np.bincount(table["file"], table["time_ns"] * weight, width)
+    cost = np.bincount(table["file"], table["time_ns"] * weight, len(case.run.files))
     return Remedy(
         share_of_rows(case, table, chosen | (work > 0)) > 0,
         saved + likely * again,
@@ -278,9 +336,9 @@ refill = EvidenceRule("hdf5-refill", _find_refill, FILE_USES)
 
 
 FASTER = (
-    "look which filter the dataset has (h5dump -pH): instead of gzip, a lower level (compression_opts=1; "
-    "H5Pset_deflate(plist, 1)) or a faster filter (h5py: compression='lzf'; hdf5plugin has Zstd and Blosc); "
-    "instead of a fast one, none; or let several tasks compress"
+    "look which filter the dataset has (h5dump -pH): instead of gzip, level 1 if it is higher "
+    "(compression_opts=1; H5Pset_deflate(plist, 1)) or a faster filter (h5py: compression='lzf'; "
+    "hdf5plugin has Zstd and Blosc); instead of a fast one, none; or let several tasks compress"
 )
 
 UNSEEN_FILTERS = (
@@ -293,53 +351,34 @@ _FLUSHES = ("sync", "close")
 
 
 def _find_filters(case: Case, uses: FileUses) -> Remedy | None:
-    again = refill.find(case, uses)  # refuses runs without the layers
+    metadata.find(case, uses)  # refuses runs without the layers
     table = uses.table.columns()
-    calls, width = case.run.calls, len(case.run.files)
-    op, layer, data = (
-        np.array(column)[table["call"]]
-        for column in zip(*((c.op, c.layer, c.name.startswith("H5D")) for c in calls), strict=True)
-    )
-    own = layer == "hdf5"
-    if again is not None:  # work that is done again has its finding
-        files = np.array([path in again.files for path in case.run.files])[table["file"]]
-        own &= ~(files & np.isin(table["call"], case.rows["call"][again.rows]))
-    work_ns = np.maximum(table["time_ns"] - CALL_NS * table["n"], 0.0)
-    # A close of an object that flushes no chunk has nothing to filter.
-    cached = np.bincount(table["file"][chunks_from_cache(table, calls)], minlength=width) > 0
-    (chosen, possible), given_bytes, moved_bytes = np.zeros((2, len(op)), bool), 0, 0
-    for direction in ("write", "read"):
-        asked = (layer == "hdf5") & data & (op == direction)
-        disk = (layer == "posix") & (op == direction)
-        given, moved = (
-            np.bincount(table["file"][rows], table["bytes"][rows], width) for rows in (asked, disk)
-        )
-        flushes = np.isin(op, _FLUSHES) & cached[table["file"]] & (direction == "write")
-        mine = own & ((data & (op == direction)) | flushes)
-        took_ns = np.bincount(table["file"][mine], work_ns[mine], width)
-        # With still fewer bytes, the storage calls were not recorded.
-        filtered = (moved < given) & (moved * MOST_COMPRESSED >= given)
-        may_be = (given > 0) & (took_ns >= FILTER_NS_PER_BYTE * given)
-        found = filtered & may_be
-        chosen |= mine & found[table["file"]]
-        possible |= mine & may_be[table["file"]]
-        given_bytes += int(given[found].sum())
-        moved_bytes += int(moved[found].sum())
-    own_ns = share_of_rows(case, table, chosen) * case.rows["time_ns"]
+    layer, file = case.layers[table["call"]], table["file"]
+    once = 1 - _moved_again(case, table)[1]  # work that is done again has its finding
+    (chosen, possible), given_bytes, moved_bytes = np.zeros((2, len(file)), bool), 0, 0
+    for op in ("write", "read"):
+        of = moves_of_files(case, table, op)
+        chosen |= of.works & of.filtered[file]
+        possible |= of.works & of.may_be[file]
+        given_bytes += int(of.asked[of.filtered].sum())
+        moved_bytes += int(of.moved[of.filtered].sum())
+    copied_ns = table["bytes"] / SHARED_MEMORY_BYTES_PER_NS[1]
+    pure = once * np.maximum(1 - copied_ns / np.maximum(table["time_ns"], 1), 0)
+    own_ns = share_of_rows(case, table, chosen, pure) * case.rows["time_ns"]
     if not matters(case.most_s(own_ns), case.run_s):
-        most_s = case.most_s(share_of_rows(case, table, possible) * case.rows["time_ns"])
+        most_s = case.most_s(share_of_rows(case, table, possible, once) * case.rows["time_ns"])
         refuse_if_it_matters(most_s, case.run_s, UNSEEN_FILTERS, False, "the same run without filters")
         return None
-    own_s = 1e-9 * float(table["time_ns"][chosen].sum())
+    own_s = 1e-9 * float(own_ns.sum())
     storage = case.layer == "posix"
     whole_s = 1e-9 * float(case.rows["time_ns"][storage].sum()) + own_s
     summed = " summed over tasks" if len(np.unique(table["rank"][chosen])) > 1 else ""
-    in_parallel = bool(np.isin(table["file"][layer == "mpiio"], table["file"][chosen]).any())
-    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], width)
+    in_parallel = bool(np.isin(file[layer == "mpiio"], file[chosen]).any())
+    cost = np.bincount(file[chosen], table["time_ns"][chosen], len(case.run.files))
     checks = (
         Check(
             "inside-hdf5",
-            f"{seconds_text(own_s)} are in these calls and in none that HDF5 makes, "
+            f"{seconds_text(own_s)} are in these calls beyond copies, and in none that HDF5 makes, "
             f"{share_text(own_s / whole_s)} of this and all storage calls",
         ),
         Check(
@@ -355,12 +394,12 @@ def _find_filters(case: Case, uses: FileUses) -> Remedy | None:
     )
     return Remedy(
         own_ns > 0,
-        FILTERED[1] * own_ns,
+        own_ns,
         f"HDF5 spends {seconds_text(own_s)}{summed} in compression and other filters, not in the file system",
         checks,
         {"hdf5_time_s": own_s, "asked_bytes": given_bytes, "moved_bytes": moved_bytes},
         np.zeros(len(own_ns)),
-        own_ns,
+        share_of_rows(case, table, chosen, once) * case.rows["time_ns"],
         case.paths(cost),
         advice=f"no file system makes this shorter: {FASTER}",
     )
