@@ -9,6 +9,7 @@ from typing import Any
 from ensembles.diagnosis import diagnose as diagnosis
 from ensembles.diagnosis.account import Account, CallTime, Entry
 from ensembles.diagnosis.finding import Diagnosis, Finding, Gain, is_open
+from ensembles.diagnosis.limits import FAR
 from ensembles.diagnosis.principles import (
     LATE_TASK,
     RATE,
@@ -284,7 +285,7 @@ def statement_of(gain: Gain | None, *, is_whole: bool = False, between_s: float 
     open_ = is_open((low_s, high_s))
     is_other = likely_s and seconds_text(likely_s) != seconds_text(high_s)
     values = {"is_whole": is_whole, "high_s": high_s, "between_s": between_s}
-    values["likely_s"] = likely_s if is_other else None
+    values["likely_s"] = likely_s if is_other and (open_ or high_s >= FAR * low_s) else None
     if open_ and likely_s and is_open((likely_s, high_s)):
         return Statement("diagnose.gain_likely", values, likely_s)
     if open_:

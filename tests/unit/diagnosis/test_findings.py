@@ -64,7 +64,7 @@ def pieces_of(
     sizes: list[int], chunk: int, most: int, enough: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[list[int]], int]:
     """The ranks in each piece, and how many were left out."""
-    monkeypatch.setattr(group, "ENOUGH", enough)
+    monkeypatch.setattr(group, "ROWS_AT_ONCE", enough)
     rank = np.repeat(np.arange(len(sizes)), sizes)
     columns = {"rank": rank, "start": np.arange(len(rank)), "call": np.zeros(len(rank))}
     events = Events.partly(columns, (), [""])
@@ -100,7 +100,7 @@ def test_a_task_that_does_not_fit_is_left_out_and_the_others_are_whole(chunk, en
 
 
 def test_memory_is_used_again_unless_somebody_keeps_it(monkeypatch):
-    monkeypatch.setattr(group, "ENOUGH", 1)
+    monkeypatch.setattr(group, "ROWS_AT_ONCE", 1)
     held, places, kept = RankBuffer((), 100), [], []
     for rank in range(6):
         chunk = Events.partly({"rank": np.full(5, rank), "start": np.full(5, rank)}, (), [""])
