@@ -225,7 +225,8 @@ def write_metadata(
     _write_processes(file.create_group("processes"), metadata.processes)
     _write_facts(file, metadata)
     _write_losses(file.create_group("losses"), metadata)
-    _write_flights(file.create_group("flights"), metadata)
+    if metadata.flights:
+        _write_flights(file.create_group("flights"), metadata)
     spools = file.create_group("spools")
     identities = list(made_from.values())
     put_texts(spools, "name", list(made_from), "files that this one was made from")
