@@ -38,7 +38,7 @@ HELD_EVENTS = 1 << 22
 """Events that are held in memory, read for a picture or sorted there: their columns take 0.1 to 0.4 GB."""
 
 SCREEN_CELLS = 1024
-"""Cells along a side of a picture: about the pixels of a screen."""
+"""Cells along an axis of a picture: about the pixels of a screen."""
 
 AT_ONCE = 1 << 20
 """Pieces that are computed at once: their arrays take some 100 MiB."""

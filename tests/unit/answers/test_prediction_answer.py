@@ -14,7 +14,7 @@ from ensembles.workloads.recorded.remedies import remedy_named
 
 
 def diagnosis(cause="small-requests", op="write"):
-    finding = Finding(cause, 0.9, Where(op=op), {}, (), "", (1.0, 2.0), "", likely_s=1.5)
+    finding = Finding(cause, 0.9, Where(op=op), {}, (), "", (0.5, 2.0), "", likely_s=1.5)
     finding = dataclasses.replace(finding, trial="".join(finding.proposed_trials))
     return Diagnosis("run", (finding,), (cause,), ())
 
@@ -22,7 +22,7 @@ def diagnosis(cause="small-requests", op="write"):
 def test_the_prediction_is_the_gain_that_diagnose_says():
     found = predict(diagnosis(), "join=4MiB", "posix.write", bool)
     (finding,) = diagnosis().findings
-    assert found.gain == finding.gain == (1.0, 2.0, 1.5)
+    assert found.gain == finding.gain == (0.5, 2.0, 1.5)
     assert found.to_json()["finding"] == "small-requests"
     said = sentence(gain_of(finding, is_whole=False))
     assert said.lower() in " ".join(str(found).split())
