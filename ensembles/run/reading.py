@@ -24,7 +24,7 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.holds import Holds
 from ensembles.model.regions import KINDS
-from ensembles.model.spans import find_spans
+from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import (
     DAY_S,
     HALF_INT64,
@@ -492,10 +492,6 @@ def _nested_start_together(events: Events) -> bool:
     return bool((together & (events.depth[1:] != events.depth[:-1])).any())
 
 
-MOST_RANGES = 64
-"""More ranges are joined across the narrowest gaps: a reader compares every chunk with every range."""
-
-
 MOST_FILES = 1 << 16
 """With more files, globs are matched with those of each chunk only: to match all of them takes too long."""
 
@@ -580,11 +576,11 @@ def _in_both(some: Ranges | None, other: Ranges | None) -> Ranges | None:
 
 
 def _joined(ranges: Ranges) -> Ranges:
-    """Join ranges until there are few."""
-    if len(ranges) <= MOST_RANGES:
+    """Join ranges across the narrowest gaps until there are few: a reader compares every chunk with each."""
+    if len(ranges) <= MOST_SPANS:
         return tuple(ranges)
     gaps = np.array([after[0] - before[1] for before, after in pairwise(ranges)])
-    kept = np.sort(np.argsort(-gaps, kind="stable")[: MOST_RANGES - 1])
+    kept = np.sort(np.argsort(-gaps, kind="stable")[: MOST_SPANS - 1])
     begins = [0, *(kept + 1).tolist()]
     ends = [*kept.tolist(), len(ranges) - 1]
     return tuple((ranges[low][0], ranges[high][1]) for low, high in zip(begins, ends, strict=True))

@@ -6,9 +6,9 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.patterns.calls import MAKES_ROOM
-from ensembles.workloads.patterns.grid_regions import MOST_PIECES, Regions, WrittenRegions
-from ensembles.workloads.patterns.instantiate import MOST_OPERATIONS, Expansion
-from ensembles.workloads.patterns.pattern import Operation
+from ensembles.workloads.patterns.grid_regions import Regions, WrittenRegions
+from ensembles.workloads.patterns.instantiate import Expansion
+from ensembles.workloads.patterns.pattern import MOST_OPERATIONS, Operation
 from ensembles.workloads.patterns.task_block import FURTHER_BOX, Block, block_of
 
 _STEP, _CALL, _FILE, _OFFSET, _BYTES = range(5)
@@ -69,7 +69,7 @@ class Checks:
             except OverflowError:
                 raise EnsioError(
                     f"{self._expansion.pattern.path}: phase {self._expansion.phases[phase].name}: more than "
-                    f"{MOST_PIECES:,} pieces cannot be checked for overlaps: use fewer, or equal strides"
+                    f"{MOST_OPERATIONS:,} pieces cannot be checked for overlaps: use fewer, or equal strides"
                 ) from None
             if shared:
                 self._refuse_overlap(phase, *shared)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import AT_ONCE
+from ensembles.workloads.patterns.pattern import MOST_OPERATIONS
 
 _MOST_CELLS = 1 << 24
 
@@ -88,7 +89,6 @@ def _cells(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 _MERGED_WHEN = 1 << 21
-MOST_PIECES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def _reached(file: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np
 def _parts_by_rank(regions: Regions) -> list[Regions]:
     """Split regions into parts with a limited number of pieces, each task in one part."""
     often = regions.pieces * regions.planes
-    if float(often.astype(float).sum()) > MOST_PIECES:
+    if float(often.astype(float).sum()) > MOST_OPERATIONS:
         raise OverflowError
     order = np.argsort(regions.rank, kind="stable")
     regions, often = regions[order], often[order]

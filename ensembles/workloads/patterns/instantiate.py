@@ -13,7 +13,6 @@ from ensembles.model.units import ROWS_AT_ONCE
 from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.pattern import PHASE, FileNames, Operation, Pattern, Phase, evaluate_count
 
-MOST_OPERATIONS = 1 << 28
 MOST_CALLS_OF_A_TASK = 1 << 22
 
 

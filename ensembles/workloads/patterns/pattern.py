@@ -120,6 +120,7 @@ class Pattern:
 
 
 MOST_FILES = 1 << 26
+MOST_OPERATIONS = 1 << 28
 
 
 class FileNames(Sequence[str]):
