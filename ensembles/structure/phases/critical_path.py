@@ -88,6 +88,8 @@ class CriticalIo(Summary):
         Whether the run shows that tasks wait for each other at the ends of phases.
     unions : bool
         Whether to find the time in which any thread is in I/O.
+    tasks : int
+        How many tasks the run has; 0: those with I/O in a phase are all.
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
@@ -96,8 +98,10 @@ class CriticalIo(Summary):
     result_types: tuple[type, ...] = (KeyedSums,)
     meaning = 4
 
-    def __init__(self, phases: Phases | None, meets: bool = True, unions: bool = False) -> None:
-        self._phases, self._meets = phases, meets
+    def __init__(
+        self, phases: Phases | None, meets: bool = True, unions: bool = False, tasks: int = 0
+    ) -> None:
+        self._phases, self._meets, self._tasks = phases, meets, tasks
         sums = ("io_ns", "wait_ns")
         self._threads = KeyedSums(("phase", "rank", "thread"), sums, ("start_ns",), ("end_ns",))
         self._names: tuple[str, ...] = ()
@@ -225,8 +229,8 @@ class CriticalIo(Summary):
             order = np.lexsort((busy, phase))
             ends = np.append(np.diff(phase[order]) != 0, True)
             # The task that a phase waited for may be one without I/O in it.
-            known = len(np.union1d(self._waits.to_arrays()["rank"], tasks["rank"]))
-            least_ns = busy[order[np.roll(ends, 1)]] * (np.diff(np.flatnonzero(ends), prepend=-1) == known)
+            are_all = np.diff(np.flatnonzero(ends), prepend=-1) >= self._tasks
+            least_ns = busy[order[np.roll(ends, 1)]] * are_all
             sums_ns = busy[order[ends]].sum(), least_ns.sum()
             most_s, least_s = (min(1e-9 * float(each), self.in_io_s) for each in sums_ns)
             return most_s, least_s
@@ -331,7 +335,7 @@ def critical_io(of: type[CriticalIo], run: RecordedRun) -> CriticalIo:
     meets = tasks_meet(run.info, run.phases)
     phases = _between_meetings(run) if of is CriticalTime and may_meet_inside(run) else run.phases
     windows = phases if meets and phases is not None and phases.rule in TOGETHER else None
-    return of(windows, meets, not meets or run.info.most_threads > 1)
+    return of(windows, meets, not meets or run.info.most_threads > 1, run.info.tasks)
 
 
 def may_meet_inside(run: RecordedRun) -> bool:

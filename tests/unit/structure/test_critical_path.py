@@ -12,7 +12,7 @@ CALLS = (Call("write", "posix", "write"), Call("MPI_Barrier", "mpisync", "wait")
 MS = 1_000_000
 
 
-def path_of(rows, cuts_ms, parts=1, named=None):
+def path_of(rows, cuts_ms, parts=1, named=None, tasks=0):
     """Rows of rank, start and duration in ms, call, depth, and perhaps thread."""
     rank, start, duration, call, depth, thread = np.array([(*row, 0)[:6] for row in rows]).T
     columns = {"rank": rank, "start": start * MS, "duration": duration * MS, "call": call, "depth": depth}
@@ -20,7 +20,7 @@ def path_of(rows, cuts_ms, parts=1, named=None):
     events = make_events(columns, CALLS, order_by="end")
     cuts = np.array(cuts_ms, np.int64) * MS
     phases = named or Phases.between("barriers", 1.0, cuts, [events.start[events.call == 0]])
-    whole = CriticalIo(phases)
+    whole = CriticalIo(phases, tasks=tasks)
     for ranks in np.array_split(np.unique(events.rank), parts):
         one = CriticalIo(phases)
         one.add(events[np.isin(events.rank, ranks)])
@@ -70,7 +70,11 @@ def test_a_task_that_returns_last_may_have_waited_inside_the_phase():
 def test_more_waits_than_are_held_leave_open_which_task_each_phase_waited_for(monkeypatch):
     monkeypatch.setattr("ensembles.summaries.held_calls.MOST_EXACT", 1)
     rows = [(0, 0, 80, 0, 0), (0, 80, 1, 1, 0), (1, 0, 10, 0, 0), (1, 10, 71, 1, 0), (1, 81, 3, 0, 0)]
-    assert path_of([*rows, (0, 100, 7, 0, 0), (1, 100, 5, 0, 0)], [95]) == pytest.approx((0.087, 0.018))
+    rows += [(0, 100, 7, 0, 0), (1, 100, 5, 0, 0)]
+    assert path_of(rows, [95], tasks=2) == pytest.approx((0.087, 0.018))
+    # A phase may have waited for a task without I/O in it, or in all of the run.
+    assert path_of(rows[:-1], [95], tasks=2) == pytest.approx((0.087, 0.013))
+    assert path_of(rows, [95], tasks=3) == pytest.approx((0.087, 0.0))
 
 
 def test_io_outside_of_named_phases_is_on_the_path():
