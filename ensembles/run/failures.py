@@ -26,7 +26,6 @@ _COPIES = ("copy_file_range", "sendfile", "splice")
 _NOT_HERE = ("EBADF", "EINVAL", "ENOSYS", "EOPNOTSUPP", "EXDEV")
 """Where the kernel cannot copy, such as between these file systems or to the end of a file, programs do."""
 _RANKS_OF_OPS = {"open": 1, "meta": 2}
-"""Further ones are counted."""
 
 
 def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[str, Any]]:
