@@ -93,7 +93,7 @@ def facts(
     if run.info.crowded_text:
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     if information is not None and information["recorder"]:
-        shown.append(("recorder", "slower", information["recorder"]))
+        shown.append(("recorder", "", information["recorder"]))
     failed = _failed_facts(run, summaries)
     lost = [each for each in failed if each[0] == DATA_LOST]  # nothing is more important
     shown = [*lost, *shown, *(each for each in failed if each not in lost)]
