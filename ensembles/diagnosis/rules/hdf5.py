@@ -102,6 +102,14 @@ class Moves:
 
 def moves_of_files(case: Case, table: Mapping[str, np.ndarray], op: str) -> Moves:
     """Add up the bytes of each file. A chunk whose filters run needs to pass them once in each task."""
+    known = moves_of_files, op
+    if known not in case.shared:
+        case.shared[known] = _moves(case, table, op)
+    found: Moves = case.shared[known]
+    return found
+
+
+def _moves(case: Case, table: Mapping[str, np.ndarray], op: str) -> Moves:
     file, width = table["file"], len(case.run.files)
     layer, ops = case.layers[table["call"]], case.ops[table["call"]]
     of_data, back = np.char.startswith(case.names, "H5D")[table["call"]], table["kind"] == READ_TO_WRITE
