@@ -26,7 +26,7 @@ from ensembles.diagnosis.with_meetings import Cells, WithMeetings, WithoutMeetin
 from ensembles.model.distinct import numbered_together
 from ensembles.model.levels import ALIKE, RESAMPLES, SEVERAL
 from ensembles.model.units import seconds_text
-from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, recorder_cost_s
+from ensembles.structure.libraries import CLOCK_NS, LIBRARIES, between_inner_ns, recorder_cost_s
 from ensembles.structure.phases.critical_path import CriticalPath
 from ensembles.structure.phases.result import MEETINGS, TOGETHER, tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -130,7 +130,7 @@ class Case:
         count, rank = self.rows["n"], self.rows["rank"]
         left_ns = np.maximum(self.rows["time_ns"] - CLOCK_NS * count, count)
         around = np.isin(self.layer, list(LIBRARIES)) & (self.rows["depth"] == 0)
-        between_ns = (self.recorder_ns - CLOCK_NS) * np.bincount(rank, count * (self.rows["depth"] > 0))
+        between_ns = between_inner_ns(self.recorder_ns) * np.bincount(rank, count * (self.rows["depth"] > 0))
         part = np.minimum(between_ns / np.maximum(np.bincount(rank, left_ns * around), 1.0), 1.0)
         found: np.ndarray = np.maximum(left_ns - (left_ns * around * part[rank]).astype(np.int64), count)
         return found

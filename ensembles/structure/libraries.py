@@ -98,7 +98,7 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic, recorder_s: float = 0
     }
     layers = layers_with_storage(traffic)
     inside_ns = max(sum(ns for call, ns in own_ns.items() if call.layer in layers), 1)
-    between_ns = max(1e9 * recorder_s - CLOCK_NS, 0.0) * sum(sums.calls for sums in traffic.inner.values())
+    between_ns = between_inner_ns(1e9 * recorder_s) * sum(sums.calls for sums in traffic.inner.values())
     left = 1 - min(between_ns / inside_ns, 1.0)
     io_ns = sum(own_ns.values())
     own_ns = {call: ns * left if call.layer in layers else ns for call, ns in own_ns.items()}
@@ -188,6 +188,11 @@ CLOCK_NS = 20
 PYTHON_LINES_S = (6e-6, 15e-6)
 """The same with ``ENSIO_PYTHON_LINES``: without functions of a library between the line and the call, and
 with three of them (docs/user/settings.md)."""
+
+
+def between_inner_ns(recorder_ns: float) -> float:
+    """Return what the recorder takes of the time of a call for each call inside, of what that costs it."""
+    return max(recorder_ns - CLOCK_NS, 0.0)
 
 
 def reads_python_lines(environment: Mapping[str, str]) -> bool:
