@@ -92,7 +92,7 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
         share * likely_ns,
         "; ".join(told) + on,
         checks,
-        {"functions": [case.run.calls[at].name for at in named], **_rest_of_turns(case, rows)},
+        {"functions": [case.run.calls[at].name for at in named], **_rest_of_turns(case, rows, mended_ns)},
         low_ns=np.zeros(len(case)),
         high_ns=np.maximum(share, np.where(share > 0, most, 0.0)) * case.rows["time_ns"],
         files=files,
@@ -100,8 +100,8 @@ def _remedy(case: Case, uses: FileUses, mended_ns: np.ndarray, libraries: frozen
     )
 
 
-def _rest_of_turns(case: Case, rows: np.ndarray) -> dict[str, float]:
-    """Return what a task does besides these calls on objects, from the first to the last of them."""
+def _rest_of_turns(case: Case, rows: np.ndarray, mended_ns: np.ndarray) -> dict[str, float]:
+    """Return what a task does besides these calls, from the first on objects to the last; findings aside."""
     of_objects = rows & np.isin(case.layer, list(LIBRARIES))
     if not of_objects.any():
         return {}
@@ -109,7 +109,7 @@ def _rest_of_turns(case: Case, rows: np.ndarray) -> dict[str, float]:
     tasks = int(rank.max()) + 1
     first, last = extents(rank[of_objects], begin[of_objects], end[of_objects], tasks)
     within = (end > first[rank]) & (begin < last[rank])
-    spent_ns = np.where(rows, time_ns, 0.0) + case.recorder_ns * n * within
+    spent_ns = (np.where(rows, time_ns, mended_ns) + case.recorder_ns * n) * within
     rest_ns = np.maximum(last - first, 0) - np.bincount(rank, spent_ns, tasks)
     return {"between_s": max(1e-9 * float(rest_ns.max()), 0.0)}
 

@@ -86,3 +86,16 @@ def test_time_of_data_inside_a_library_may_be_that_of_filters_and_is_not_that_of
     assert [each.advice[:18] for each in found] == ["make fewer objects"] * (not size)
     assert diagnosis.account is not None
     assert not size or any(each.id == "library" for each in diagnosis.account.entries)
+
+
+def test_time_between_objects_may_go_with_them_but_for_what_other_findings_mend(tmp_path: Path) -> None:
+    make = Made("H5Gcreate", 400, gap_us=200, inside=[Made("pwrite", 40, 40 * KIB, 0)])
+    write = [Made("pwrite", 300, KIB, KIB * at) for at in range(2000)]
+    for calls, least_s, most_s in (
+        ([make] * 300, 0.07, 0.073),  # 240 µs for each of the 299 others
+        ([Made("pwrite", 9e4, MIB), *[make] * 300, Made("pwrite", 9e4, MIB)], 0.07, 0.073),
+        ([*[make] * 150, *write, *[make] * 150], 0.07, 0.15),  # small requests have 0.6 s
+    ):
+        found = en.diagnose(io_run(tmp_path / str(len(calls)), [calls])).findings
+        (finding,) = (each for each in found if each.id == "fewer-calls")
+        assert least_s < finding.evidence["between_s"] < most_s
