@@ -358,7 +358,7 @@ WORDS = {
     ),
     "diagnose.unread": "no finding, because nothing could be examined[: {why}].",
     "diagnose.more": "and {count:n weaker finding} (--verbose).",
-    "diagnose.clean": "looked for and not found[is_part? in what was recorded]: {causes:names}.",
+    "diagnose.clean": "not found, or too little to matter[is_part?, in what was recorded]: {causes:names}.",
     "diagnose.lost": "{lost:clause}.",
     "diagnose.not_ended": "{processes} did not end the recording: this is what was recorded until then.",
     "diagnose.undecided": "not decided: {id}: {reason}.",
