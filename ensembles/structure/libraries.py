@@ -210,13 +210,17 @@ def recorder_cost_s(info: RunInfo, calls: int, run_s: float) -> tuple[float, flo
 def recorder_text(info: RunInfo, calls: int, run_s: float) -> str:
     """Say what the recorder took of a run; ``""`` if next to nothing."""
     low_s, high_s = recorder_cost_s(info, calls, run_s)
+    at_ends = f"took {seconds_text(info.recorder_s)} at starts and ends of processes"
+    at_ends *= info.recorder_s > RARE * run_s
     if not high_s:
-        return ""
+        return at_ends
     lines = "to read lines of Python " * (high_s == PYTHON_LINES_S[1])
     return (
         f"took about {seconds_text((low_s + high_s) / 2 * calls)} in all, {seconds_text(low_s * calls)} to "
         f"{seconds_text(high_s * calls)}: {seconds_text(low_s)} to {seconds_text(high_s)} {lines}for each of "
         f"{calls:,} calls, most of it between calls and in calls around others"
+        + f"; {at_ends}"
+        * bool(at_ends)
     )
 
 

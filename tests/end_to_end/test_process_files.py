@@ -15,6 +15,8 @@ import ensembles
 from ensembles.cli.main import main
 from ensembles.model.c_layout import JOB, JOB_PROCESS
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import seconds_text
+from ensembles.run.information import collect_information
 
 SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 4 else ()) for seed in range(60)]
 CALLS = 3000
@@ -226,5 +228,6 @@ def test_what_the_recorder_took_at_starts_and_ends_is_in_the_account(preload, tm
     account = ensembles.diagnose(run).account
     assert account is not None
     assert {each.id: each.time_s for each in account.entries}["recorder"] == pytest.approx(took_s)
+    assert seconds_text(took_s) in collect_information(run)["recorder"]
     assert main(["collect", str(preload.run)]) == 0
     assert ensembles.open(preload.run / "trace.h5").info.recorder_s == took_s
