@@ -69,14 +69,6 @@ def info_parts(information: Information) -> Iterator[Part]:
     yield from _regions(information)
 
 
-def until_calls(parts: Iterable[Part]) -> Iterator[Part]:
-    """Take the parts that say what ran and how long it was in I/O, with the first table of calls."""
-    for part in parts:
-        yield part
-        if isinstance(part, Table) and part.noun == "function":
-            return
-
-
 def _shortened(text: str) -> str:
     return textwrap.shorten(sanitize_text(text), _LINE, placeholder=" ...")
 
