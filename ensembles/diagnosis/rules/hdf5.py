@@ -102,14 +102,9 @@ class Moves:
 
 def moves_of_files(case: Case, table: Mapping[str, np.ndarray], op: str) -> Moves:
     """Add up the bytes of each file. A chunk whose filters run needs to pass them once in each task."""
-    known = moves_of_files, op
-    if known not in case.shared:
-        case.shared[known] = _moves(case, table, op)
-    found: Moves = case.shared[known]
-    return found
-
-
-def _moves(case: Case, table: Mapping[str, np.ndarray], op: str) -> Moves:
+    if (found := case.shared.get((moves_of_files, op))) is not None:
+        known: Moves = found
+        return known
     file, width = table["file"], len(case.run.files)
     layer, ops = case.layers[table["call"]], case.ops[table["call"]]
     of_data, back = np.char.startswith(case.names, "H5D")[table["call"]], table["kind"] == READ_TO_WRITE
@@ -136,7 +131,9 @@ def _moves(case: Case, table: Mapping[str, np.ndarray], op: str) -> Moves:
     again = chunked & filtered & ((op == "read") | (np.bincount(file[back], minlength=width) > 0))
     needed = np.where(again, once, np.maximum(asked, np.maximum(high - low, 0)))
     unpacked = np.where(again, asked / np.maximum(once, 1), 1.0)
-    return Moves(asked, moved, needed, filtered, may_be, unpacked, data, disk, works)
+    moves = Moves(asked, moved, needed, filtered, may_be, unpacked, data, disk, works)
+    case.shared[moves_of_files, op] = moves
+    return moves
 
 
 def bytes_again_text(op: str, moved: int, needed: int, asked: int) -> str:
