@@ -71,13 +71,24 @@ def counter_facts(information: Mapping[str, Any]) -> Iterator[tuple[str, Stateme
 def counter_parts(counters: Mapping[str, Any]) -> Iterator[Part]:
     """Tabulate interfaces, files, ranks and targets, and say what each interface did."""
     modules, tasks = counters["modules"], counters["tasks"]
-    yield interface_table(modules)
+    rows = [
+        (
+            f"{module['layer']} ({name})",
+            module["file_kinds"]["all"],
+            *_times(module),
+            module["mean_task_s"],
+            UpperBound(module["slowest_rank_s"]) if module["slowest_is_bound"] else module["slowest_rank_s"],
+            rate_of(module),
+        )
+        for name, module in modules.items()
+    ]
+    yield Table.of_rows("interface", _INTERFACES, rows, together=(4,))
     for name, module in modules.items():
         yield Facts(list(_module(module, tasks)), _files_of(name, module), 13, 2)
-    yield from file_parts(counters, MOST_ROWS)
+    yield from _file_parts(counters)
     if tasks > 1:
-        yield from rank_parts(counters, MOST_ROWS)
-    yield from target_parts(counters, MOST_LISTED)
+        yield from _rank_parts(counters)
+    yield from _target_parts(counters)
     yield tuple(
         Statement("counters.heat_map", {**found, "of": name, "busy": found["busy_share"] or 0.0})
         for name, found in counters["heatmaps"].items()
@@ -91,25 +102,9 @@ def rate_of(module: Mapping[str, Any]) -> LowerBound | float | None:
     return LowerBound(rate) if rate is not None and module["rate_is_bound"] else rate
 
 
-def interface_table(modules: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Tabulate the time and the rate of each interface."""
-    rows = [
-        (
-            f"{module['layer']} ({name})",
-            module["file_kinds"]["all"],
-            *_times(module),
-            module["mean_task_s"],
-            UpperBound(module["slowest_rank_s"]) if module["slowest_is_bound"] else module["slowest_rank_s"],
-            rate_of(module),
-        )
-        for name, module in modules.items()
-    ]
-    return Table.of_rows("interface", _INTERFACES, rows, together=(4,))
-
-
-def file_parts(counters: Mapping[str, Any], most: int) -> Iterator[Part]:
+def _file_parts(counters: Mapping[str, Any]) -> Iterator[Part]:
     """Tabulate the files of most time."""
-    rows = _by_layer(counters, "slowest_files", "path", "time_s")
+    rows = _by_layer(counters, "slowest_files", "path", "time_s")[:MOST_ROWS]
     shown = [
         (
             _shortened(row["path"]),
@@ -119,27 +114,27 @@ def file_parts(counters: Mapping[str, Any], most: int) -> Iterator[Part]:
             *_times(row),
             "unknown" if row["slowest_s"] is None else (row["slowest_s"], row["slowest_rank"]),
         )
-        for row in rows[:most]
+        for row in rows
     ]
-    paths = [Statement("counters.path", {"path": row["path"]}) for row in rows[:most]]
+    paths = [Statement("counters.path", {"path": row["path"]}) for row in rows]
     yield Table.of_rows("file", _FILES, shown, together=(3,), hover=paths)
-    yield tuple(_about_rows(rows[:most], counters["file_rows"]))
+    yield tuple(_about_rows(rows, counters["file_rows"]))
 
 
-def rank_parts(counters: Mapping[str, Any], most: int) -> Iterator[Part]:
+def _rank_parts(counters: Mapping[str, Any]) -> Iterator[Part]:
     """Tabulate the ranks of most time."""
     rows = [row for row in _by_layer(counters, "slowest_ranks", "rank", "low_s") if row["high_s"] > 0]
+    rows = rows[:MOST_ROWS]
     shown = [
-        (row["rank"], row["layer"], row["records"], row["bytes"], *_times(row), _between(row))
-        for row in rows[:most]
+        (row["rank"], row["layer"], row["records"], row["bytes"], *_times(row), _between(row)) for row in rows
     ]
     yield Table.of_rows("rank", _RANKS, shown, together=(3,))
-    yield tuple(_about_rows(rows[:most], counters["rank_rows"]))
+    yield tuple(_about_rows(rows, counters["rank_rows"]))
 
 
-def target_parts(counters: Mapping[str, Any], most: int) -> Iterator[Part]:
+def _target_parts(counters: Mapping[str, Any]) -> Iterator[Part]:
     """Tabulate the first storage targets, and the last; nothing if their files took equal times."""
-    rows = counters["targets"]
+    rows, most = counters["targets"], MOST_LISTED
     keys = ("target", "files", "bytes", "median_file_s", "slowest_file_s")
     chosen = [*rows[:most], *rows[most:][-1:]] if len({row["median_file_s"] for row in rows}) > 1 else []
     yield Table.of_rows("OST", _TARGETS, [[row[key] for key in keys] for row in chosen])
