@@ -22,10 +22,6 @@ LIBRARIES = {"hdf5": "HDF5", "mpiio": "MPI-IO", "netcdf": "netCDF", "pnetcdf": "
 WITH_WAITS = ("mpiio", "pnetcdf")
 """Layers in which tasks also wait while another one is in the storage calls of all."""
 
-
-MOST_COMPRESSED = DEFLATE_RATIO
-"""Bytes of a program that a library makes one byte of, at most."""
-
 LEAST_SHARE = A_TENTH
 """Share of the time in I/O calls from which on time inside libraries is named, and of this its functions;
 and share of the most bytes, in a library and below, from which reads or writes are."""
@@ -49,7 +45,7 @@ _DATA_CALLS = ("H5Dread", "H5Dwrite", "H5Dget_chunk", "nc_get_", "nc_put_", "nc_
 def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
     """Return the libraries whose storage calls were recorded, so that the rest of their time is known.
 
-    Outermost layers inside whose calls storage calls move the bytes, perhaps compressed (`MOST_COMPRESSED`),
+    Outermost layers inside whose calls storage calls move the bytes, perhaps compressed (`DEFLATE_RATIO`),
     and libraries that only calls of these layers make.
 
     Examples
@@ -73,7 +69,7 @@ def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
     outermost = {
         layer
         for (layer, op), bytes_ in stored.items()
-        if bytes_ * MOST_COMPRESSED >= traffic.outer.get((layer, op), (0, 1))[1]
+        if bytes_ * DEFLATE_RATIO >= traffic.outer.get((layer, op), (0, 1))[1]
     }
     begins = {layer for layer, _ in traffic.outer}
     inner = {layer for layer, outer in around.items() if layer not in begins and outer <= outermost}

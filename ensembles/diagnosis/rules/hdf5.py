@@ -36,8 +36,7 @@ from ensembles.diagnosis.limits import (
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows, extents
 from ensembles.model.levels import A_TENTH, LONGER, MOST, NEARLY_ALL
-from ensembles.model.units import bytes_text, seconds_text, share_text
-from ensembles.structure.libraries import MOST_COMPRESSED
+from ensembles.model.units import DEFLATE_RATIO, bytes_text, seconds_text, share_text
 
 FILTER_NS_PER_BYTE = 5.0
 """From this time on, the work is that of filters: copies of elements take less, compression takes more."""
@@ -126,7 +125,7 @@ def moves_of_files(case: Case, table: Mapping[str, np.ndarray], op: str) -> Move
     first, last = extents(of_task, table["low"][disk], table["high"][disk], len(tasks[0]))
     once = np.bincount(tasks[0], np.maximum(last - first, 0), width)
     # With still fewer bytes, the storage calls were not recorded.
-    filtered = may_be & (np.where(chunked, once, moved) < asked) & (moved * MOST_COMPRESSED >= asked)
+    filtered = may_be & (np.where(chunked, once, moved) < asked) & (moved * DEFLATE_RATIO >= asked)
     # Whole chunks that the program writes again are in its calls; parts of chunks are read back.
     again = chunked & filtered & ((op == "read") | (np.bincount(file[back], minlength=width) > 0))
     needed = np.where(again, once, np.maximum(asked, np.maximum(high - low, 0)))
