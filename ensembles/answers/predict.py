@@ -83,7 +83,7 @@ def predict(
     found: Diagnosis,
     remedy: str,
     by_calls: Gain | str,
-    is_changed: Callable[[Finding], bool],
+    changed_share: Callable[[Finding], float],
     calibration: str = "",
 ) -> PredictionAnswer:
     """Predict what a remedy gains.
@@ -95,8 +95,9 @@ def predict(
         calibration. A remedy of findings whose calls it does not change in this run is refused.
     by_calls : Gain or str
         The same by the times of calls, or the call whose time is not known.
-    is_changed : callable
-        Whether the remedy changes the calls that a finding concerns.
+    changed_share : callable
+        Part of the functions of a finding whose calls the remedy changes. Below 1, the gain is by the times
+        of calls: that of the finding is of all.
     calibration : str
         Path of the run that these times are of; ``""``: the run itself.
     """
@@ -109,8 +110,11 @@ def predict(
         in [name.partition("=")[0] for name in ([each.trial] if each.trial else each.proposed_trials)]
     ]
     if mine and not calibration:
-        finding = next(filter(is_changed, mine), None)
-        gain, name = (None, mine[0].id) if finding is None else (finding.gain, finding.id)
-        return PredictionAnswer(run=found.run, remedy=remedy, gain=gain, finding=name)
+        share, finding = next(
+            ((share, each) for each in mine if (share := changed_share(each))), (0.0, mine[0])
+        )
+        if share in (0, 1):
+            gain = finding.gain if share else None
+            return PredictionAnswer(run=found.run, remedy=remedy, gain=gain, finding=finding.id)
     gain, unknown = (None, by_calls) if isinstance(by_calls, str) else (by_calls, "")
     return PredictionAnswer(run=found.run, remedy=remedy, gain=gain, calibration=calibration, unknown=unknown)

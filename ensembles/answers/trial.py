@@ -87,10 +87,13 @@ class TrialAnswer(Answer):
     @property
     def refused(self) -> Statement | None:
         """Why nothing is said of the remedy; None: it is."""
-        if stands_for(self.recorded_range_s, self.control_s):
+        pairs_s = [(without_s,) for without_s, _ in self.pairs_s]
+        whole_s = self.recorded_range_s[:1]
+        by_pairs = bool(pairs_s) and not stands_for(whole_s, pairs_s)
+        if stands_for(self.recorded_range_s, self.control_s) and not by_pairs:
             return None
-        which = int(stands_for(self.recorded_range_s[:1], self.control_s))
-        seen = [each[which] for each in self.control_s]
+        which = int(not by_pairs and stands_for(whole_s, self.control_s))
+        seen = [each[which] for each in (pairs_s if by_pairs else self.control_s)]
         recorded_s = self.recorded_s[which]
         values = {"recorded": recorded_s, "low": min(seen), "high": max(seen), "is_part": which > 0}
         is_other = self.lost_s < min(abs(recorded_s - each) for each in seen)

@@ -50,7 +50,7 @@ def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> Pr
     from ensembles.answers.predict import predict
     from ensembles.diagnosis.diagnose import diagnose
     from ensembles.diagnosis.finding import Gain
-    from ensembles.diagnosis.trials import changes
+    from ensembles.diagnosis.trials import changed_share
     from ensembles.model.levels import A_TENTH
     from ensembles.run.open import open_as
     from ensembles.run.run import Run
@@ -64,6 +64,6 @@ def predicted(args: argparse.Namespace, before: Accesses, after: Accesses) -> Pr
         diagnose(run),
         args.remedy,
         by_calls if isinstance(by_calls, str) else Gain(*by_calls),
-        lambda each: changes(run, each, before, after),
+        lambda each: changed_share(run, each, before, after),
         args.calibration or "",
     )

@@ -79,6 +79,13 @@ def changes(run: Run, finding: Finding, before: Accesses, after: Accesses) -> bo
     return not np.array_equal(one, other)
 
 
+def changed_share(run: Run, finding: Finding, before: Accesses, after: Accesses) -> float:
+    """Return the part of the functions of a finding whose calls a remedy changes."""
+    functions = finding.where.calls or ()
+    each = (replace(finding, where=replace(finding.where, calls=(name,))) for name in functions)
+    return sum(changes(run, one, before, after) for one in each) / max(len(functions), 1)
+
+
 def _concerned(run: Run, finding: Finding, found: Accesses) -> np.ndarray:
     """Whether calls are those of a finding or, of calls that are made as those inside, on its files."""
     from ensembles.workloads.recorded.accesses import MADE_AS

@@ -82,3 +82,9 @@ def test_a_history_counts_predictions_that_held_what_was_measured():
     found = answer_predictions(runs)
     assert [each["inside"] for each in found.to_json()["predictions"]] == [True, False]
     assert "ext4: 1 of 2 predictions held what was measured." in str(found)
+
+
+def test_a_remedy_of_some_functions_of_a_finding_gains_what_their_times_say():
+    found = predict(diagnosis(), "join=4MiB", Gain(0.1, 0.3), lambda _: 0.5)
+    assert (found.gain, found.finding) == ((0.1, 0.3, None), "")
+    assert predict(diagnosis(), "join=4MiB", Gain(0.1, 0.3), lambda _: 0.0).gain is None

@@ -52,8 +52,15 @@ def test_the_table_is_of_the_pair_whose_gain_is_the_sentence():
 
 
 def test_a_loss_is_called_longer():
-    text = " ".join(str(answer(tuple((after, before) for before, after in PAIRS))).split())
+    pairs = tuple((after, before) for before, after in PAIRS)
+    text = " ".join(str(answer(pairs, 0.45, (0.45, 0.46, 0.44))).split())
     assert "measured 600 ms longer (550 ms to 700 ms)" in text
+
+
+def test_pairs_that_are_another_run_than_the_recorded_one_are_refused():
+    """The first replays were slow, as a disk may be: the later ones are what is measured."""
+    text = " ".join(str(answer(tuple((0.4, 0.3) for _ in PAIRS))).split())
+    assert "1.00 s were recorded, and 400 ms to 400 ms are made again" in text
 
 
 def test_what_is_not_seen_is_not_a_gain():
