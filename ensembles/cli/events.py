@@ -88,7 +88,7 @@ def execute(args: argparse.Namespace) -> int:
     if limit is None and args.format == "table" and args.slowest is None:
         limit = TABLE_LIMIT
     if args.slowest is None:
-        # Few calls are found soon, and their table has few headings: one for each chunk that needs wider columns.
+        # Few calls are found soon, and their table has few headings: one where a chunk needs wider columns.
         at_once = 4 * ROWS_AT_ONCE
         parts = run.reading.chunks_for(selection, None if limit is None or limit > at_once else at_once)
     else:
