@@ -109,7 +109,10 @@ def _longest(run: Run, selection: Selection, most: float) -> Iterator[Events]:
     if most < 1:
         # The number of calls is known after a pass only.
         most = wanted_calls(most, run.summarize(partial(_longest_calls, 0), selection=selection).io_calls)
-    yield run.summarize(partial(_longest_calls, int(most)), selection=selection).events
+    found = run.summarize(partial(_longest_calls, int(most)), selection=selection).events
+    if not len(found) and any(map(len, run.reading.chunks_for(selection, None))):
+        raise EnsioError("these calls wait for other tasks, which --slowest does not count: leave it out")
+    yield found
 
 
 def _longest_calls(most: int, run: Run) -> LongestCalls:

@@ -111,6 +111,9 @@ def test_commands_take_a_simulated_run(simulate, mode, capsys):
         ("report", "run", "-o", "report.html"),
     ]:
         assert main(command) == 0, f"{command}: {capsys.readouterr().err}"
+    if mode == "trace":
+        assert main(("events", "run", "--op", "wait", "--slowest", "5")) == 2
+        assert "these calls wait for other tasks" in capsys.readouterr().err
 
 
 def test_an_end_from_outside_leaves_nothing(simulate, tmp_path):
