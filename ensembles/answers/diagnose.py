@@ -284,14 +284,12 @@ def statement_of(gain: Gain | None, *, is_whole: bool = False, between_s: float 
         return Statement("diagnose.gain_either", values)
     open_ = is_open((low_s, high_s))
     is_other = likely_s and seconds_text(likely_s) != seconds_text(high_s)
-    values = {"is_whole": is_whole, "high_s": high_s, "between_s": between_s}
+    values = {"is_whole": is_whole, "is_open": open_, "high_s": high_s, "between_s": between_s}
     values["likely_s"] = likely_s if is_other and (open_ or high_s >= FAR * low_s) else None
     if open_ and likely_s and is_open((likely_s, high_s)):
         return Statement("diagnose.gain_likely", values, likely_s)
-    if open_:
-        return Statement("diagnose.gain_open", values, likely_s or 0.0)
-    values["low_s"] = None if seconds_text(low_s) == seconds_text(high_s) else low_s
-    return Statement("diagnose.gain", values, likely_s or low_s)
+    values["low_s"] = None if open_ or seconds_text(low_s) == seconds_text(high_s) else low_s
+    return Statement("diagnose.gain", values, likely_s or low_s * (not open_))
 
 
 def _entry(entry: Entry, whole_s: float) -> Statement:

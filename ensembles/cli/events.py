@@ -89,8 +89,7 @@ def execute(args: argparse.Namespace) -> int:
         limit = TABLE_LIMIT
     if args.slowest is None:
         # Few calls are found soon, and their table has few headings: one where a chunk needs wider columns.
-        at_once = 4 * ROWS_AT_ONCE
-        parts = run.reading.chunks_for(selection, None if limit is None or limit > at_once else at_once)
+        parts = run.reading.chunks_for(selection, None if limit is None else 4 * ROWS_AT_ONCE)
     else:
         parts = _longest(run, selection, args.slowest)
     parts = not_nothing(run, selection, parts)

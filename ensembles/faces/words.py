@@ -336,11 +336,8 @@ WORDS = {
     "diagnose.try": "ensio try RUN --with {remedy}",
     "diagnose.no_try": "no replay shows it: record the run again with this change, and ensio compare RUN NEW",
     "diagnose.gain": (
-        "[is_whole?The run would be ][{low_s:s} to ]{high_s:s} shorter[, {likely_s:s} by the best estimate]"
-        "[, and up to {between_s:s} more between these calls, if it is spent on their objects]"
-    ),
-    "diagnose.gain_open": (
-        "[is_whole?The run would be ]up to {high_s:s} shorter[, {likely_s:s} by the best estimate]"
+        "[is_whole?The run would be ][is_open?up to ][{low_s:s} to ]{high_s:s} shorter"
+        "[, {likely_s:s} by the best estimate]"
         "[, and up to {between_s:s} more between these calls, if it is spent on their objects]"
     ),
     "diagnose.gain_likely": (
