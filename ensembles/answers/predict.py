@@ -86,20 +86,11 @@ def predict(
     changed_share: Callable[[Finding], float],
     calibration: str = "",
 ) -> PredictionAnswer:
-    """Predict what a remedy gains.
+    """Predict what a remedy gains: by the finding of a diagnosis that it mends, else by the times of calls.
 
-    Parameters
-    ----------
-    found : Diagnosis
-        Of the run. Its gain of the finding that the remedy mends is the prediction, unless there is a
-        calibration. A remedy of findings whose calls it does not change in this run is refused.
-    by_calls : Gain or str
-        The same by the times of calls, or the call whose time is not known.
-    changed_share : callable
-        Part of the functions of a finding whose calls the remedy changes. Below 1, the gain is by the times
-        of calls: that of the finding is of all.
-    calibration : str
-        Path of the run that these times are of; ``""``: the run itself.
+    `by_calls`: the gain by these times, or the call whose time is not known. `changed_share`: the part of the
+    functions of a finding whose calls the remedy changes; below 1, the gain of the finding is that of more;
+    0: the remedy is refused. `calibration`: path of the run that the times are of; ``""``: the run itself.
     """
     kind = remedy.partition("=")[0]
     mine = [
@@ -110,10 +101,8 @@ def predict(
         in [name.partition("=")[0] for name in ([each.trial] if each.trial else each.proposed_trials)]
     ]
     if mine and not calibration:
-        share, finding = next(
-            ((share, each) for each in mine if (share := changed_share(each))), (0.0, mine[0])
-        )
-        if share in (0, 1):
+        finding = max(mine, key=changed_share)
+        if (share := changed_share(finding)) in (0, 1):
             gain = finding.gain if share else None
             return PredictionAnswer(run=found.run, remedy=remedy, gain=gain, finding=finding.id)
     gain, unknown = (None, by_calls) if isinstance(by_calls, str) else (by_calls, "")

@@ -87,7 +87,7 @@ class TrialAnswer(Answer):
     @property
     def refused(self) -> Statement | None:
         """Why nothing is said of the remedy; None: it is."""
-        pairs_s = [(without_s,) for without_s, _ in self.pairs_s]
+        pairs_s: list[tuple[float, ...]] = [(without_s,) for without_s, _ in self.pairs_s]
         whole_s = self.recorded_range_s[:1]
         by_pairs = bool(pairs_s) and not stands_for(whole_s, pairs_s)
         if stands_for(self.recorded_range_s, self.control_s) and not by_pairs:
@@ -159,7 +159,7 @@ class TrialAnswer(Answer):
         }
 
 
-def stands_for(recorded_s: Sequence[tuple[float, float]], control_s: Sequence[tuple[float, float]]) -> bool:
+def stands_for(recorded_s: Sequence[tuple[float, float]], control_s: Sequence[tuple[float, ...]]) -> bool:
     """Check whether replays, and their calls, take as long as in the run, by the spread of its parts.
 
     Differences that do not matter to the run do not count.
