@@ -281,12 +281,11 @@ static uint16_t number_of(struct site *site)
 static uint16_t new_path(uintptr_t caller, const char *frame)
 {
     /* not on the stack, because that of a signal handler may be small */
-    static struct scratch {
+    struct scratch {
         struct walk walk;
         char text[SITE_ROOM];
-    } * spare;
-    struct scratch *scratch = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQUIRE);
-    if (!scratch && !(scratch = ensio_raw_memory(sizeof *scratch)))
+    } *scratch = ensio_raw_memory(sizeof *scratch);
+    if (!scratch)
         return 0;
     struct ensio_string text = ensio_string_in(scratch->text, sizeof scratch->text);
     walk_up(caller, frame, &scratch->walk);
@@ -303,9 +302,7 @@ static uint16_t new_path(uintptr_t caller, const char *frame)
         number = stored ? site->number : number_of(NULL);
     }
     ensio_unlock(held);
-    scratch = __atomic_exchange_n(&spare, scratch, __ATOMIC_RELEASE);
-    if (scratch)
-        ensio_raw_unmap(scratch, sizeof *scratch);
+    ensio_raw_unmap(scratch, sizeof *scratch);
     return number;
 }
 
