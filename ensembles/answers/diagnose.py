@@ -154,7 +154,8 @@ class DiagnosisAnswer(Diagnosis, Answer):
         own = [each for each in account.entries if each.id in (RECORDED, RECORDER)]
         own_s = sum(each.time_s for each in own)
         if 2 * own_s > run_s:
-            values = {"share": own_s / run_s, "call": own[-1].call, "is_at_ends": not own[-1].call}
+            call = max(own, key=lambda each: each.time_s).call
+            values = {"share": own_s / run_s, "call": call, "is_at_ends": not call}
             yield Statement("diagnose.recorder", values, own_s)
         lines: dict[str, list[Entry]] = {}
         for each in account.entries:

@@ -97,12 +97,11 @@ def predict(
         each
         for each in found.findings
         if each.gain_s
-        and kind
-        in [name.partition("=")[0] for name in ([each.trial] if each.trial else each.proposed_trials)]
+        and kind in [name.partition("=")[0] for name in each.trial.split() or each.proposed_trials]
     ]
     if mine and not calibration:
-        finding = max(mine, key=changed_share)
-        if (share := changed_share(finding)) in (0, 1):
+        share, finding = max(((changed_share(each), each) for each in mine), key=lambda pair: pair[0])
+        if share in (0, 1):
             gain = finding.gain if share else None
             return PredictionAnswer(run=found.run, remedy=remedy, gain=gain, finding=finding.id)
     gain, unknown = (None, by_calls) if isinstance(by_calls, str) else (by_calls, "")

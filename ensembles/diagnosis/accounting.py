@@ -33,6 +33,7 @@ from ensembles.diagnosis.principles import (
     IN_LIBRARY,
     LATE_TASK,
     MESSAGES,
+    RECORDED,
     RECORDER,
     SLOW_TASK,
     TURNS,
@@ -297,7 +298,7 @@ def make_account(
         waiting = Entry(LATE_TASK, late.late_s, late.call, late.rank)
     most_s = float(exchanged.min()) if len(exchanged) else 0.0
     # A task that waits for a message of the task before it waits for its turn.
-    recorded_s, recorder = _recorder(case, path)
+    recorded, recorder = _recorder(case, path)
     outside = [
         recorder,
         Entry(TURNS, in_turns_s),
@@ -307,20 +308,19 @@ def make_account(
     inside = _of_calls(case, left, path, libraries, path.io_s - slow.time_s)
     inside = [slow, *inside, Entry(UNTRACED, case.critical.untraced_s)]
     shared = [each for each in findings if each.share_s is not None]
-    return divide(case.critical, shared, inside, outside, recorded_s)
+    return divide(case.critical, shared, inside, outside, recorded)
 
 
-def _recorder(case: Case, path: Path) -> tuple[float, Entry]:
-    """Return the time of the recorder in I/O calls, s, and its entry outside; that of threads counts once."""
+def _recorder(case: Case, path: Path) -> tuple[Entry, Entry]:
+    """Return the entries of the recorder in I/O calls, and outside of them; that of threads counts once."""
     threads = case.run.info.threads_of_tasks[case.rows["rank"]]
     inside_ns = np.where(path.rows, (case.recorded_ns - case.rows["time_ns"]) / threads, 0.0).sum()
-    of_call = np.bincount(
-        case.rows["call"], np.where(path.rows, case.recorder_ns * case.rows["n"] / threads, 0.0), 1
-    )
+    all_ns = np.where(path.rows, case.recorder_ns * case.rows["n"] / threads, 0.0)
+    of_call = np.bincount(case.rows["call"], all_ns, 1)
     in_calls_s, at_ends_s = 1e-9 * float(of_call.sum()), case.run.info.recorder_s
-    call = case.run.calls[int(np.argmax(of_call))].name * (in_calls_s >= at_ends_s)
-    outside_s = max(in_calls_s - 1e-9 * float(inside_ns), 0.0)
-    return 1e-9 * float(inside_ns), Entry(RECORDER, outside_s + at_ends_s, call)
+    call, inside_s = case.run.calls[int(np.argmax(of_call))].name, 1e-9 * float(inside_ns)
+    outside = Entry(RECORDER, max(in_calls_s - inside_s, 0.0) + at_ends_s, call * (in_calls_s >= at_ends_s))
+    return Entry(RECORDED, inside_s, call), outside
 
 
 def messages_s(table: RankTable | None) -> np.ndarray:

@@ -507,9 +507,9 @@ def divide(
     findings: Sequence[Finding],
     inside: Sequence[Entry],
     outside: Iterable[Entry] = (),
-    recorded_s: float = 0.0,
+    recorded: Entry | None = None,
 ) -> Account:
-    """Divide the time of a run, of any kind of record; `recorded_s`: time of the recorder within calls."""
+    """Divide the time of a run, of any kind of record; `recorded`: time of the recorder within calls."""
     left_s, found = path.io_s, []
     for each in findings:
         middle_s = sum(each.gain_s or (0.0, 0.0)) / 2 if cause_of(each.id).in_io else 0
@@ -517,13 +517,14 @@ def divide(
         left_s -= time_s
         found.append(Entry(each.id, time_s))
     others_s = min(path.io_s - path.low_s, left_s)  # not known to be on the path: nothing scales it
-    recorded_s = min(recorded_s, left_s - others_s)
-    left_s -= others_s + recorded_s
+    recorded = recorded or Entry(RECORDED, 0.0)
+    recorded = replace(recorded, time_s=min(recorded.time_s, left_s - others_s))
+    left_s -= others_s + recorded.time_s
     # Of a task whose I/O findings remove, another one may be as late for something else: its calls are left.
     inside = inside if any(each.time_s for each in inside) else [Entry(CALLS, 1.0)]
     whole_s = sum(each.time_s for each in inside)
     rest = [replace(each, time_s=left_s * each.time_s / whole_s) for each in inside]
-    rest += [Entry(RECORDED, recorded_s), Entry(OTHERS, others_s)]
+    rest += [recorded, Entry(OTHERS, others_s)]
     left_s = path.run_s - path.io_s
     for entry in outside:
         rest.append(replace(entry, time_s=min(max(entry.time_s, 0.0), left_s)))

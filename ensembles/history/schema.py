@@ -194,7 +194,7 @@ class SqliteFile:
 
     @property
     def is_writable(self) -> bool:
-        """Return whether this user may write the file and make the journal beside it."""
+        """Return whether this user may write the file and create its journal beside it."""
         places = self._path, os.path.dirname(self._path)
         may = all(os.access(place, os.W_OK, effective_ids=True) for place in places)
         return may and not any(map(made_by_another, self._all))

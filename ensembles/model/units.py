@@ -28,8 +28,7 @@ MOST_ROWS = 20
 """Rows of a table that shows the first ones only."""
 
 ROWS_AT_ONCE = 1 << 15
-"""Rows, events or tasks that a loop takes at a time: so many that Python's cost a turn is small, and so few
-that what is computed of them stays in the processor's cache."""
+"""Rows, events or tasks that a loop takes at a time: what is computed of them stays in the cache."""
 
 BYTES_AT_ONCE = 1 << 20
 """Bytes that are read, written or held at a time, and the most of a line of text."""
